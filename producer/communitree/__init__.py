@@ -1,0 +1,1 @@
+"""communitree: the client, the command line and the embedded stack."""

@@ -1,0 +1,1 @@
+"""What producer and workers must agree on: messages, tables, keys, ledger, settings, errors."""

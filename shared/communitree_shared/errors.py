@@ -1,0 +1,149 @@
+"""The error tree. Every error names the thing, the place and the remedy.
+
+CommunitreeError
+├── UsageError            the caller's request cannot be carried out as it stands      (exit 2, HTTP 400)
+│   ├── CorpusNotFound
+│   ├── JobNotFound
+│   ├── CorpusBusy        another job is indexing this corpus                           (retryable)
+│   ├── AdmissionRefused  too many open jobs; says when to try again                    (retryable)
+│   └── BadInput          a document, table or message: names file, column, row
+├── StackNotRunning       no embedded stack and no servers in the settings              (exit 4)
+├── InfrastructureError   Redis or S3 away, full or misconfigured                       (retryable)
+├── ModelError            a model endpoint's answer, in the provider's words
+│   ├── ContextTooLong    the prompt is longer than the model takes; callers split
+│   ├── OutputCut         finish_reason=length
+│   ├── BudgetReached     the job's money or token ceiling
+│   └── DeadlinePassed
+├── Cancelled
+├── IntegrityError        a table or stored object breaks an invariant
+└── NewerMessage          a message of a version this worker does not know; park it
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CommunitreeError(Exception):
+    """Base of all errors that communitree raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.retry_after = retry_after
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `{"code", "message", "hint"}`, and `retry_after` in seconds where there is one."""
+        body: dict[str, Any] = {"code": self.code, "message": self.message, "hint": self.hint}
+        if self.retry_after is not None:
+            body["retry_after"] = self.retry_after
+        return body
+
+
+class UsageError(CommunitreeError):
+    """The request cannot be carried out as it stands."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class CorpusNotFound(UsageError):
+    """No published version of this corpus."""
+
+    code = "corpus_not_found"
+
+
+class JobNotFound(UsageError):
+    """No such job for this tenant."""
+
+    code = "job_not_found"
+
+
+class CorpusBusy(UsageError):
+    """Another job is indexing this corpus."""
+
+    code = "corpus_busy"
+    retryable = True
+
+
+class AdmissionRefused(UsageError):
+    """Too many jobs are open; try again after `retry_after` seconds."""
+
+    code = "too_many_jobs"
+    retryable = True
+
+
+class BadInput(UsageError):
+    """A document, table or message is not what it should be."""
+
+    code = "bad_input"
+
+
+class StackNotRunning(CommunitreeError):
+    """No servers to talk to: no embedded stack runs and none are set."""
+
+    code = "no_stack"
+
+
+class InfrastructureError(CommunitreeError):
+    """Redis or the object store is away, full or misconfigured."""
+
+    code = "infrastructure"
+    retryable = True
+
+
+class ModelError(CommunitreeError):
+    """A model endpoint refused or failed; the message carries the provider's words."""
+
+    code = "model"
+
+    def __init__(self, message: str, *, status: int | None = None, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.status = status
+
+
+class ContextTooLong(ModelError):
+    """The prompt is longer than the model takes."""
+
+    code = "context_too_long"
+
+
+class OutputCut(ModelError):
+    """The reply ended at its length limit."""
+
+    code = "output_cut"
+
+
+class BudgetReached(ModelError):
+    """The job's ceiling of money or tokens is reached."""
+
+    code = "budget"
+
+
+class DeadlinePassed(ModelError):
+    """The job's deadline has passed."""
+
+    code = "deadline"
+
+
+class Cancelled(CommunitreeError):
+    """The job was cancelled."""
+
+    code = "cancelled"
+
+
+class IntegrityError(CommunitreeError):
+    """A table or stored object breaks an invariant of the index."""
+
+    code = "integrity"
+
+
+class NewerMessage(CommunitreeError):
+    """A message of a version that this worker does not know."""
+
+    code = "newer_message"

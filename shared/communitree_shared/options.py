@@ -1,0 +1,165 @@
+"""What a caller may choose for one job: it travels in the job's request and is kept in the manifest.
+
+Names and defaults are GraphRAG's where it has the same knob.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Strategy = Literal[
+    "auto", "budget", "leaves", "coverage", "relevant", "dynamic", "frontier", "levels", "texts"
+]  # fmt: skip
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ReadOptions(_Options):
+    """How documents are read and cut."""
+
+    chunk_tokens: int = Field(1200, ge=16, description="tokens of a text unit")
+    chunk_overlap: int = Field(100, ge=0)
+    chunking: Literal["tokens", "sentences"] = "sentences"
+    encoding_model: str = "o200k_base"
+    text_column: str = ""
+    title_column: str = ""
+    id_column: str = ""
+    metadata_columns: list[str] = []
+    prepend_metadata: bool = False
+    strict: bool = False
+    limit: int | None = Field(None, ge=1, description="only the first n documents")
+
+
+class ExtractOptions(_Options):
+    """How entities and relationships are found in text."""
+
+    entity_types: list[str] = ["organization", "person", "geo", "event"]
+    max_gleanings: int = Field(1, ge=0)
+    claims: bool = False
+    claim_description: str = "Any claims or facts that could be relevant to information discovery."
+    max_description_tokens: int = 500
+    shard_units: int = Field(32, ge=1, description="text units of one shard of the built-in extractor")
+
+
+class ClusterOptions(_Options):
+    """How the community tree is built."""
+
+    max_cluster_size: int = Field(10, ge=2, description="a community larger than this is clustered again")
+    resolution: float = Field(1.0, gt=0)
+    seed: int = 0xDEADBEEF
+    iterations: int = Field(2, ge=1, le=5)
+    use_lcc: bool = False
+    recluster: bool = False
+    spread_above: int = Field(
+        20_000, ge=1, description="level-0 communities above this size get a message of their own"
+    )
+
+
+class ReportOptions(_Options):
+    """How community reports are written."""
+
+    max_prompt_tokens: int = Field(8000, ge=200, description="the whole prompt counted")
+    max_length: int = Field(2000, ge=50, description="words of a report")
+    min_entities: int = Field(3, description="communities below this size get an extractive report by design")
+    language: str = Field("", description="'' = the corpus's own")
+
+
+class IndexOptions(_Options):
+    """All choices of a corpus job."""
+
+    graph: bool = False
+    read: ReadOptions = ReadOptions()
+    extract: ExtractOptions = ExtractOptions()
+    cluster: ClusterOptions = ClusterOptions()
+    report: ReportOptions = ReportOptions()
+    prompts: dict[str, str] = Field({}, description="prompt name → text that replaces the built-in one")
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+
+
+class SelectionOptions(_Options):
+    """Which reports a query reads."""
+
+    strategy: Strategy = "auto"
+    budget_tokens: int | None = Field(None, ge=1)
+    budget_reports: int | None = Field(None, ge=1)
+    budget_usd: float | None = Field(None, gt=0)
+    stable: bool = False
+    coverage: float | None = Field(None, gt=0, le=1)
+    level: int | None = Field(None, ge=0, description="N of frontier and levels; None = all")
+    auto_tokens: int = 48_000
+    # relevant and dynamic
+    threshold: int = 1
+    keep_parent: bool = False
+    num_repeats: int = 1
+    rate_use_summary: bool = False
+    max_level: int = 2
+    max_depth: int | None = None
+    max_rating_calls: int = 200
+    candidates_per_call: int = 8
+    audit_pruned: float = Field(0.0, ge=0, le=1)
+    # what a report must have to be read
+    min_community_rank: float = 0.0
+
+
+class BatchOptions(_Options):
+    """How the selected reports are packed into map calls."""
+
+    max_context_tokens: int = Field(12_000, ge=500, description="the whole map prompt counted")
+    reserve_tokens: int = Field(2_000, ge=0, description="kept free for question and history")
+    overview_tokens: int = 600
+    anchors: int = 5
+    shuffle_data: bool = True
+    random_state: int = 86
+    use_community_summary: bool = False
+    include_community_rank: bool = True
+    include_community_weight: bool = True
+    normalize_community_weight: bool = True
+    context_name: str = "Reports"
+    column_delimiter: str = "|"
+
+
+class AnswerOptions(_Options):
+    """How points are made and put together."""
+
+    map_max_length: int = Field(1000, description="words of a map reply")
+    reduce_max_length: int = Field(2000, description="words of the answer")
+    map_max_tokens: int | None = None
+    reduce_max_tokens: int | None = None
+    map_temperature: float = 0.0
+    reduce_temperature: float = 0.0
+    json_mode: bool = True
+    max_data_tokens: int = Field(12_000, ge=200)
+    overflow: Literal["tree", "truncate"] = "tree"
+    response_type: str = "multiple paragraphs"
+    language: str = Field("", description="'' = the question's own")
+    allow_general_knowledge: bool = False
+    include_reasons: bool = False
+
+
+class Turn(_Options):
+    """One turn of a conversation."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class QueryOptions(_Options):
+    """All choices of a query job."""
+
+    selection: SelectionOptions = SelectionOptions()
+    batch: BatchOptions = BatchOptions()
+    answer: AnswerOptions = AnswerOptions()
+    history: list[Turn] = []
+    history_turns: int = 5
+    deadline_seconds: float = Field(300.0, gt=0)
+    bulk: bool = False
+    cache: bool = True
+    plan_only: Literal["", "one", "all"] = ""
+    again: str = Field("", description="a job whose silent reports are read again")
+    seed: int = 0
+    prompts: dict[str, str] = {}

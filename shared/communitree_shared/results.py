@@ -1,0 +1,322 @@
+"""What a job gives back: the contracts of `ask`, `index`, `tree` and `job`, each with `--json`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+QueryStatus = Literal["answered", "partial", "no_data", "failed", "cancelled"]
+IndexStatus = Literal["queued", "running", "published", "partial", "failed", "cancelled"]
+
+#: Exit code of the command line for each final state.
+EXIT_CODES = {"answered": 0, "no_data": 0, "published": 0, "partial": 3, "failed": 4, "cancelled": 4}
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Citation(_Result):
+    """One cited report (or text unit, with the selection `texts`), checked and resolved."""
+
+    report: int | None = None
+    level: int | None = None
+    title: str = ""
+    verified: bool = False
+    text_units: list[str] = []
+    documents: list[str] = []
+
+
+class Point(_Result):
+    """One statement of a map call. `score`: 0–100 as given; `why_not`: why it is not used or not in the answer."""
+
+    text: str
+    score: float
+    batch: int
+    reports: list[int] = []
+    adjusted: float | None = None
+    unverified: list[int] = []
+    overview_only: bool = False
+    used: bool = False
+    in_answer: bool = False
+    why_not: str = ""
+
+
+class FinestAvailable(_Result):
+    """Branches that end above the wanted granularity."""
+
+    count: int = 0
+    heaviest: list[dict[str, Any]] = []
+
+
+class Pruned(_Result):
+    """What a relevance walk left out."""
+
+    count: int = 0
+    text_units: int = 0
+    heaviest: list[dict[str, Any]] = []
+
+
+class Selection(_Result):
+    """The reports a query reads, and why these. `tokens`: of the rows as rendered, without the prompt around."""
+
+    strategy: str
+    why: str = ""
+    budget: dict[str, Any] = {}
+    reports: int = 0
+    tokens: int = 0
+    levels: dict[str, int] = {}
+    finest_available: FinestAvailable = FinestAvailable()
+    pruned: Pruned = Pruned()
+
+
+class Coverage(_Result):
+    """Shares (0–1) of the corpus: held by the selected communities, and read in their raw evidence."""
+
+    entities: float = 0.0
+    text_units_assigned: float = 0.0
+    text_units_read: float = 0.0
+
+
+class ReportsAccount(_Result):
+    """`silent`: selected reports that no point cites."""
+
+    selected: int = 0
+    cited: int = 0
+    silent: list[int] = []
+
+
+class BatchesAccount(_Result):
+    """answered + failed = total; empty ⊂ answered."""
+
+    total: int = 0
+    answered: int = 0
+    empty: int = 0
+    failed: int = 0
+    retried: int = 0
+    split: int = 0
+    at_limit: int = 0
+    cached: int = 0
+
+
+class PointsAccount(_Result):
+    """used + dropped + zero + duplicate = produced."""
+
+    produced: int = 0
+    used: int = 0
+    zero: int = 0
+    duplicate: int = 0
+    dropped: int = 0
+    in_answer: int = 0
+
+
+class CitationsAccount(_Result):
+    """verified + unverified = total."""
+
+    total: int = 0
+    verified: int = 0
+    unverified: int = 0
+
+
+class Usage(_Result):
+    """Model calls and their tokens. `usd` is None where a price is unknown; 0 for the built-in models."""
+
+    calls: int = 0
+    cached: int = 0
+    repaired: int = 0
+    prompt_tokens: int = 0
+    provider_cached_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum; an unknown price stays unknown."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Usage(
+            calls=self.calls + other.calls,
+            cached=self.cached + other.cached,
+            repaired=self.repaired + other.repaired,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            provider_cached_tokens=self.provider_cached_tokens + other.provider_cached_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=usd,
+        )
+
+
+class LlmAccount(Usage):
+    """The sum, and its parts by stage."""
+
+    by_stage: dict[str, Usage] = {}
+
+    @classmethod
+    def of(cls, by_stage: dict[str, Usage]) -> LlmAccount:
+        """Sum the stages."""
+        total = sum(by_stage.values(), Usage())
+        return cls(**total.model_dump(), by_stage=by_stage)
+
+
+class QuerySeconds(_Result):
+    """Wall seconds of a query's phases."""
+
+    queued: float = 0.0
+    plan: float = 0.0
+    map: float = 0.0
+    reduce: float = 0.0
+    total: float = 0.0
+
+
+class QuerySettings(_Result):
+    """What the answer was made with."""
+
+    models: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    seed: int = 0
+
+
+class Account(_Result):
+    """What happened to everything on the way to an answer."""
+
+    selection: Selection
+    coverage: Coverage = Coverage()
+    reports: ReportsAccount = ReportsAccount()
+    batches: BatchesAccount = BatchesAccount()
+    points: PointsAccount = PointsAccount()
+    citations: CitationsAccount = CitationsAccount()
+    llm: LlmAccount = LlmAccount()
+    seconds: QuerySeconds = QuerySeconds()
+    settings: QuerySettings = QuerySettings()
+    warnings: list[str] = []
+
+
+class Answer(_Result):
+    """The result of a query job."""
+
+    job_id: str
+    status: QueryStatus
+    question: str
+    standalone_question: str = ""
+    answer: str = ""
+    corpus: str
+    version: str = ""
+    citations: list[Citation] = []
+    points: list[Point] = []
+    account: Account
+
+
+class Plan(_Result):
+    """What a query would read and cost. `tokens`: of all map prompts; `usd` None: price unknown."""
+
+    corpus: str
+    version: str
+    selection: Selection
+    batches: int
+    tokens: int
+    usd: float | None
+    coverage: Coverage
+    rating_calls: int = 0
+    upper_bound: bool = False
+
+
+class IndexCounts(_Result):
+    """Rows of the published tables."""
+
+    documents: int = 0
+    text_units: int = 0
+    entities: int = 0
+    relationships: int = 0
+    claims: int = 0
+    communities: int = 0
+    reports: int = 0
+
+
+class IndexCoverage(_Result):
+    """Shares (0–1) held by the tree. Relationships between roots are held by none; `between_roots` counts them."""
+
+    entities: float = 0.0
+    relationships: float = 0.0
+    text_units: float = 0.0
+    between_roots: int = 0
+
+
+class LevelCounts(_Result):
+    """One level of the tree."""
+
+    communities: int = 0
+    leaves: int = 0
+    entities: int = 0
+    tokens: int = 0
+
+
+class ReportCounts(_Result):
+    """generated + reused + extractive + failed + imported = communities."""
+
+    generated: int = 0
+    reused: int = 0
+    extractive: int = 0
+    failed: int = 0
+    imported: int = 0
+
+
+class IndexSeconds(_Result):
+    """Wall seconds of a corpus job's stages."""
+
+    ingest: float = 0.0
+    extract: float = 0.0
+    merge: float = 0.0
+    cluster: float = 0.0
+    report: float = 0.0
+    total: float = 0.0
+
+
+class IndexResult(_Result):
+    """The result of a corpus job."""
+
+    job_id: str
+    status: IndexStatus
+    corpus: str
+    version: str = ""
+    counts: IndexCounts = IndexCounts()
+    coverage: IndexCoverage = IndexCoverage()
+    levels: dict[str, LevelCounts] = {}
+    reports: ReportCounts = ReportCounts()
+    llm: LlmAccount = LlmAccount()
+    seconds: IndexSeconds = IndexSeconds()
+    warnings: list[str] = []
+
+
+class TreeCommunity(_Result):
+    """One community of `tree --json`."""
+
+    id: int
+    key: str
+    level: int
+    parent: int
+    children: list[int]
+    title: str
+    size: int
+    weight: int
+    n_tokens: int
+    is_leaf: bool
+    generated_by: str
+
+
+class Tree(_Result):
+    """The community tree of a version."""
+
+    corpus: str
+    version: str
+    levels: list[dict[str, Any]]
+    communities: list[TreeCommunity]
+
+
+class JobView(_Result):
+    """The state of a job and what has happened to it."""
+
+    job_id: str
+    kind: Literal["corpus", "query"]
+    status: str
+    corpus: str = ""
+    progress: dict[str, Any] = {}
+    error: dict[str, Any] | None = None
+    events: list[dict[str, Any]] = []

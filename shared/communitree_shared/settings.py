@@ -1,0 +1,175 @@
+"""Settings of a process: environment variables `COMMUNITREE_…`, or a TOML file named by `COMMUNITREE_CONFIG`.
+
+Environment wins over the file. Secrets never appear in `repr`, logs or errors.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, SecretStr
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+#: Stages that may call a model, each with settings of its own.
+ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
+MODEL_STAGES: tuple[ModelStage, ...] = ("extract", "report", "rate", "map", "reduce")
+
+#: The built-in model: deterministic, needs no network.
+EXTRACTIVE = "extractive"
+
+_MODEL_FIELDS = (
+    "base_url", "api_key", "model", "api_version", "price_input", "price_output", "price_cached",
+    "requests_per_minute", "tokens_per_minute", "concurrency", "timeout", "tries", "max_tokens",
+    "temperature", "json_mode", "context_tokens", "extra_headers", "extra_body", "proxy", "ca_bundle", "cache",
+)  # fmt: skip
+
+
+class ModelSettings(BaseModel):
+    """One stage's endpoint, model, limits and prices."""
+
+    base_url: str = Field("", description="with its /v1")
+    api_key: SecretStr = SecretStr("")
+    model: str = EXTRACTIVE
+    api_version: str = Field("", description="set: an Azure-style URL and `api-key` header")
+    price_input: float | None = Field(None, description="USD per million prompt tokens; None: unknown")
+    price_output: float | None = None
+    price_cached: float | None = Field(None, description="USD per million provider-cached prompt tokens")
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrency: int | None = None
+    timeout: float = Field(120.0, description="seconds of one try")
+    tries: int = Field(6, ge=1)
+    max_tokens: int | None = None
+    temperature: float | None = None
+    json_mode: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    context_tokens: int | None = None
+    extra_headers: dict[str, str] = {}
+    extra_body: dict[str, Any] = {}
+    proxy: str = ""
+    ca_bundle: str = ""
+    cache: bool = True
+
+    @property
+    def built_in(self) -> bool:
+        """Whether this is the built-in `extractive` model."""
+        return self.model == EXTRACTIVE
+
+
+class Settings(BaseSettings):
+    """All settings of a process; a worker's and a client's are the same class."""
+
+    model_config = SettingsConfigDict(env_prefix="COMMUNITREE_", extra="ignore", env_ignore_empty=True)
+
+    home: Path = Field(default_factory=lambda: _data_home() / "communitree", description="the embedded stack's folder")
+    tenant: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    # servers; unset: those of the embedded stack that runs on `home`
+    redis_url: SecretStr = SecretStr("")
+    s3_endpoint: str = ""
+    s3_access_key: SecretStr = SecretStr("")
+    s3_secret_key: SecretStr = SecretStr("")
+    s3_bucket: str = Field("communitree", min_length=3)
+    s3_region: str = "us-east-1"
+    s3_secure: bool = False
+    s3_prefix: str = ""
+    s3_ca_bundle: str = ""
+    s3_create_bucket: bool = True
+    # models: one default, and the same fields for one stage as COMMUNITREE_LLM_<STAGE>_<FIELD>
+    llm_base_url: str = ""
+    llm_api_key: SecretStr = SecretStr("")
+    llm_model: str = EXTRACTIVE
+    llm_api_version: str = ""
+    llm_price_input: float | None = None
+    llm_price_output: float | None = None
+    llm_price_cached: float | None = None
+    llm_requests_per_minute: int | None = None
+    llm_tokens_per_minute: int | None = None
+    llm_concurrency: int | None = None
+    llm_timeout: float = 120.0
+    llm_tries: int = 6
+    llm_max_tokens: int | None = None
+    llm_temperature: float | None = None
+    llm_json_mode: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    llm_context_tokens: int | None = None
+    llm_extra_headers: dict[str, str] = {}
+    llm_extra_body: dict[str, Any] = {}
+    llm_proxy: str = ""
+    llm_ca_bundle: str = ""
+    llm_cache: bool = True
+    # delivery (seconds unless said)
+    visibility_timeout: float = 90.0
+    lease: float = 15.0
+    lease_renewal: float = 5.0
+    reconciler_tick: float = 5.0
+    max_attempts: int = 5
+    map_batches_per_message: int = 4
+    local_units_per_message: int = 8
+    window: int = Field(256, description="units of one job in the broker")
+    bulk_window: int = 32
+    max_open_jobs: int = Field(10_000, description="open jobs of one tenant")
+    model_slots: int = Field(200, description="threads of a worker for model queues")
+    cpu_slots: int = Field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
+    job_ttl: float = Field(7 * 24 * 3600.0, description="how long an ended job's keys stay")
+    answer_cache_ttl: float = 24 * 3600.0
+    map_cache_ttl: float = 24 * 3600.0
+    max_upload_bytes: int = 4 * 2**30
+    log_level: str = "INFO"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment before the TOML file."""
+        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, file_secret_settings)
+        config = os.environ.get("COMMUNITREE_CONFIG")
+        return (*sources, TomlConfigSettingsSource(settings_cls, Path(config))) if config else sources
+
+    def model(self, stage: ModelStage) -> ModelSettings:
+        """Return the model settings of one stage: its own fields, else the default ones."""
+        values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in _MODEL_FIELDS}
+        values.update(_StageOverrides.of(stage))
+        return ModelSettings.model_validate(values)
+
+
+class _StageOverrides(BaseSettings):
+    """`COMMUNITREE_LLM_<STAGE>_<FIELD>`; only what is set counts."""
+
+    model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True)
+
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    model: str | None = None
+    api_version: str | None = None
+    price_input: float | None = None
+    price_output: float | None = None
+    price_cached: float | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrency: int | None = None
+    timeout: float | None = None
+    tries: int | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    json_mode: Literal["auto", "json_schema", "json_object", "text"] | None = None
+    context_tokens: int | None = None
+    extra_headers: dict[str, str] | None = None
+    extra_body: dict[str, Any] | None = None
+    proxy: str | None = None
+    ca_bundle: str | None = None
+    cache: bool | None = None
+
+    @classmethod
+    def of(cls, stage: str) -> dict[str, Any]:
+        """Return the fields set for a stage."""
+        values = cls(_env_prefix=f"COMMUNITREE_LLM_{stage.upper()}_")  # type: ignore[call-arg]
+        return {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
+
+
+def _data_home() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")

@@ -1,0 +1,1 @@
+"""The workers: what consumes the queues, one package a stage."""

@@ -1,0 +1,1 @@
+"""Tables in memory: pyarrow with the columns of `communitree_shared.tables`."""

@@ -1,0 +1,77 @@
+"""Arrow tables with the agreed columns, and their Parquet bytes.
+
+The bytes are a function of the rows alone: no timestamps, no pandas metadata, one writer version.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from communitree_shared.tables import COLUMNS
+
+#: A corpus's tables by name.
+Tables = dict[str, pa.Table]
+
+FINDING = pa.struct([("explanation", pa.string()), ("summary", pa.string())])
+
+_TYPES: dict[str, pa.DataType] = {
+    "str": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "list[str]": pa.list_(pa.string()),
+    "list[int]": pa.list_(pa.int64()),
+    "list[finding]": pa.list_(FINDING),
+}
+
+_DEFAULTS: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False}
+
+
+def schema(name: str) -> pa.Schema:
+    """Return the Arrow schema of a table: GraphRAG's columns, then ours."""
+    return pa.schema([(column, _TYPES[kind]) for column, kind in COLUMNS[name].items()])
+
+
+def conform(name: str, table: pa.Table) -> pa.Table:
+    """Return the table with exactly the agreed columns, cast; a missing column gets its type's empty value.
+
+    Raises:
+        pyarrow.ArrowInvalid: a column cannot be cast without loss.
+    """
+    columns = []
+    for field in schema(name):
+        if field.name in table.column_names:
+            columns.append(table[field.name].combine_chunks().cast(field.type))
+            continue
+        default = _DEFAULTS.get(COLUMNS[name][field.name], [])
+        columns.append(pa.array([default] * table.num_rows, field.type))
+    return pa.table(columns, schema=schema(name))
+
+
+def from_rows(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Return a conforming table of these rows; keys that are no columns are ignored."""
+    present = {key for row in rows for key in row}
+    fields = [field for field in schema(name) if field.name in present]
+    return conform(name, pa.table([[row.get(f.name) for row in rows] for f in fields], schema=pa.schema(fields)))
+
+
+def empty(name: str) -> pa.Table:
+    """Return a table without rows."""
+    return schema(name).empty_table()
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """Return the table as Parquet."""
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(None), sink, compression="zstd", store_schema=False)
+    return sink.getvalue()
+
+
+def from_bytes(data: bytes, columns: list[str] | None = None) -> pa.Table:
+    """Return the table of Parquet bytes, or some of its columns."""
+    return pq.read_table(io.BytesIO(data), columns=columns)
