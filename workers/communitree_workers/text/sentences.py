@@ -1,0 +1,57 @@
+"""Sentences of a text as character spans, English and Chinese, prose and documentation.
+
+A span never splits a quotation from its closing mark, an abbreviation from its name or a wrapped line from the next.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CLOSING = "\"'”’」』）》)\\]"
+_BOUNDARY = re.compile(
+    rf"(?P<dot>[.!?]+[{_CLOSING}]*)(?=\s)"
+    rf"|(?P<cjk>[。！？；…]+[{_CLOSING}]*)"
+    r"|(?P<gap>\n[ \t\r\u3000]*\n|\u3000\u3000+|\n(?=[ \t\u3000]*(?:[-*•·+]|\d{1,3}[.)、]|[#>|])[ \t]))"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'“‘])(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|Mt|Gen|Col|Capt|Lt|Sgt|Rep|Sen|Gov|Rev|Hon|Pres|No|Nos"
+    r"|Fig|Figs|Eq|Sec|Ch|Vol|vol|pp|p|ed|eds|al|vs|cf|viz|e\.g|i\.e|a\.m|p\.m|U\.S|U\.K|U\.N|Inc|Ltd|Co|Corp|Jan|Feb"
+    r"|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|approx|etc)\.$"
+)
+_NEXT = re.compile(r"\S")
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return `(start, end)` of each sentence, ascending, not overlapping, without surrounding white space.
+
+    Every character that is no white space lies in exactly one span. A line break inside a paragraph ends no sentence;
+    an empty line, two full-width spaces or a list item does.
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for match in _BOUNDARY.finditer(text):
+        end = match.end() if match.lastgroup != "gap" else match.start()
+        if match.lastgroup == "dot" and _goes_on(text, match):
+            continue
+        _add(spans, text, start, end)
+        start = end
+    _add(spans, text, start, len(text))
+    return spans
+
+
+def _goes_on(text: str, match: re.Match[str]) -> bool:
+    following = _NEXT.search(text, match.end())
+    if following is None or "\n\n" in text[match.end() : following.start()]:
+        return False
+    if following.group().islower():
+        return True
+    return match.group() == "." and _ABBREVIATION.search(text, max(0, match.start() - 12), match.end()) is not None
+
+
+def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+    piece = text[start:end]
+    stripped = piece.lstrip()
+    if not stripped:
+        return
+    first = start + len(piece) - len(stripped)
+    spans.append((first, first + len(stripped.rstrip())))
