@@ -167,7 +167,7 @@ class _StageOverrides(BaseSettings):
     @classmethod
     def of(cls, stage: str) -> dict[str, Any]:
         """Return the fields set for a stage."""
-        values = cls(_env_prefix=f"COMMUNITREE_LLM_{stage.upper()}_")  # type: ignore[call-arg]
+        values = cls(_env_prefix=f"COMMUNITREE_LLM_{stage.upper()}_")
         return {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
 
 

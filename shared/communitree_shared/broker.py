@@ -1,0 +1,113 @@
+"""Celery, as far as producers and publishers know it: the app's settings, and how a message is published.
+
+The workers' side (consuming, heartbeat) is `communitree_workers.runtime.consume`; nothing else imports Celery.
+The settings follow from measurements of the Redis transport: late acks with a short visibility timeout that a
+heartbeat keeps alive, no prefetch, no result backend, no ETA. Delivery is at least once; the ledger makes it enough.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import kombu.exceptions
+import redis
+from celery import Celery
+
+from communitree_shared.connect import redis_url
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.ledger.client import Ledger, Outgoing
+from communitree_shared.settings import Settings
+
+_AWAY = (redis.RedisError, kombu.exceptions.KombuError, OSError)
+
+
+def transport_options(settings: Settings) -> dict[str, Any]:
+    """Return the transport's options. All processes of one Redis database must use the same ones."""
+    return {
+        "visibility_timeout": settings.visibility_timeout,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "unacked_mutex_expire": 30,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        "client_name": "communitree",
+        "priority_steps": [0],
+    }
+
+
+def make_app(settings: Settings) -> Celery:
+    """Return the Celery app; nothing is connected yet."""
+    app = Celery("communitree", broker=redis_url(settings), set_as_current=False)
+    app.conf.update(
+        task_acks_late=True,
+        task_acks_on_failure_or_timeout=True,
+        task_reject_on_worker_lost=False,
+        task_ignore_result=True,
+        result_backend=None,
+        task_serializer="json",
+        accept_content=["json"],
+        enable_utc=True,
+        worker_prefetch_multiplier=1,
+        worker_disable_prefetch=True,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=False,
+        worker_proc_alive_timeout=60,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options=transport_options(settings),
+        task_default_queue="communitree.unrouted",
+    )
+    return app
+
+
+class Publisher:
+    """Publishes what the ledger put into its outbox, and takes it out there."""
+
+    def __init__(self, app: Celery, ledger: Ledger) -> None:
+        self.app = app
+        self.ledger = ledger
+        self.messages = 0
+
+    def publish(self, outgoing: Iterable[Outgoing]) -> None:
+        """Publish messages. Where Redis is away they stay in the outbox, and the reconciler publishes them later.
+
+        Raises:
+            InfrastructureError: nothing is lost; the caller may go on.
+        """
+        batch = list(outgoing)
+        if not batch:
+            return
+        try:
+            with self.app.producer_pool.acquire(block=True) as producer, producer.batch():
+                for message in batch:
+                    self._send(producer, message)
+        except _AWAY as error:
+            raise InfrastructureError(f"The broker did not take {len(batch)} messages: {error}.") from error
+        self.messages += len(batch)
+        self.ledger.published(batch)
+
+    def _send(self, producer: Any, message: Outgoing) -> None:
+        """Celery's message protocol 2, written directly: the body is JSON already and is not parsed again."""
+        identity = uuid.uuid4().hex
+        task = _task_of(message.body)
+        producer.publish(
+            f'[[{message.body}],{{}},{{"callbacks":null,"errbacks":null,"chain":null,"chord":null}}]',
+            exchange="",
+            routing_key=message.queue,
+            content_type="application/json",
+            content_encoding="utf-8",
+            headers={"lang": "py", "task": task, "id": identity, "root_id": identity, "argsrepr": "", "retries": 0},
+            delivery_mode=2,
+        )
+
+
+def _task_of(body: str) -> str:
+    """Return the task's name from a message's JSON (keys are sorted: only plain ids stand before it)."""
+    start = body.index('"task": "') + len('"task": "')
+    return body[start : body.index('"', start)]

@@ -1,0 +1,128 @@
+"""Object keys: the only place that knows where an object lives in the bucket (design: `ARCHITECTURE.md`).
+
+Plain characters only (letters, digits, `.`, `_`, `-`, `/`): S3 servers disagree on everything else.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from communitree_shared.errors import UsageError
+
+_PLAIN = re.compile(r"[A-Za-z0-9-]")
+_SAFE_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+
+#: A path segment of an object key may have 255 bytes; a byte of a name may take three of them.
+MAX_NAME_BYTES = 80
+
+
+def corpus_name(name: str) -> str:
+    """Return the NFC-normalised corpus name.
+
+    Raises:
+        UsageError: empty, too long, or with control characters.
+    """
+    normal = unicodedata.normalize("NFC", name).strip()
+    if not normal:
+        raise UsageError("The corpus name is empty.", hint="Give a name: --corpus NAME.")
+    if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in normal):
+        raise UsageError(f"The corpus name {normal!r} has control characters.", hint="Use printable characters.")
+    if len(normal.encode()) > MAX_NAME_BYTES:
+        raise UsageError(f"The corpus name is longer than {MAX_NAME_BYTES} bytes.", hint="Choose a shorter name.")
+    return normal
+
+
+def encode_name(name: str) -> str:
+    """Return a corpus name in plain characters, one to one: other bytes become `_` and two hex digits."""
+    return "".join(c if _PLAIN.match(c) else "".join(f"_{b:02x}" for b in c.encode()) for c in corpus_name(name))
+
+
+def decode_name(encoded: str) -> str:
+    """Return the corpus name of an encoded one."""
+    return re.sub(rb"_([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), encoded.encode()).decode()
+
+
+def safe_id(value: str, what: str) -> str:
+    """Return an id that may stand in a key.
+
+    Raises:
+        UsageError: it has characters that ids never have (so it can name nothing, and reach nothing).
+    """
+    if not _SAFE_ID.match(value) or ".." in value:
+        raise UsageError(f"{value!r} is no {what} id.", hint=f"A {what} id has letters, digits, '-', '_' and '.'.")
+    return value
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of one tenant."""
+
+    tenant: str
+    prefix: str = ""
+
+    @property
+    def root(self) -> str:
+        """Return the tenant's folder, with a trailing slash."""
+        return f"{self.prefix.strip('/')}/{self.tenant}/" if self.prefix.strip("/") else f"{self.tenant}/"
+
+    def corpora(self) -> str:
+        """Return the folder of all corpora."""
+        return f"{self.root}corpora/"
+
+    def corpus(self, corpus: str) -> str:
+        """Return a corpus's folder."""
+        return f"{self.corpora()}{encode_name(corpus)}/"
+
+    def document(self, corpus: str, sha256: str) -> str:
+        """Return the key of a raw input, by content."""
+        return f"{self.corpus(corpus)}documents/{safe_id(sha256, 'document')}"
+
+    def units(self, corpus: str, stage: str) -> str:
+        """Return the folder of what a stage's units made."""
+        return f"{self.corpus(corpus)}units/{safe_id(stage, 'stage')}/"
+
+    def unit(self, corpus: str, stage: str, unit: str) -> str:
+        """Return the key of what one unit made: it exists when the unit is done."""
+        return f"{self.units(corpus, stage)}{safe_id(unit, 'unit')}"
+
+    def version(self, corpus: str, version: str) -> str:
+        """Return a version's folder."""
+        return f"{self.corpus(corpus)}versions/{safe_id(version, 'version')}/"
+
+    def table(self, corpus: str, version: str, table: str) -> str:
+        """Return the key of a table."""
+        return f"{self.version(corpus, version)}{table}.parquet"
+
+    def artifact(self, corpus: str, version: str, name: str) -> str:
+        """Return the key of something derived from a version's tables (evidence of a level, the query view …)."""
+        return f"{self.version(corpus, version)}{name}"
+
+    def manifest(self, corpus: str, version: str) -> str:
+        """Return the key of a version's manifest, written last."""
+        return f"{self.version(corpus, version)}manifest.json"
+
+    def current(self, corpus: str) -> str:
+        """Return the key that names the published version."""
+        return f"{self.corpus(corpus)}current.json"
+
+    def batch(self, corpus: str, sha256: str) -> str:
+        """Return the key of a batch, by content."""
+        return f"{self.corpus(corpus)}batches/{safe_id(sha256, 'batch')}"
+
+    def batch_index(self, corpus: str, version: str, selection: str) -> str:
+        """Return the key of the list of batches that a selection of a version makes."""
+        return f"{self.version(corpus, version)}batches/{safe_id(selection, 'selection')}.json"
+
+    def jobs(self) -> str:
+        """Return the folder of all jobs."""
+        return f"{self.root}jobs/"
+
+    def job(self, job: str, name: str) -> str:
+        """Return the key of an object of a job: request.json, plan.json, points.json, result.json …"""
+        return f"{self.jobs()}{safe_id(job, 'job')}/{name}"
+
+    def open_job(self, job: str) -> str:
+        """Return the key of the marker of a job that has not ended: what a lost ledger is rebuilt from."""
+        return f"{self.root}open/{safe_id(job, 'job')}"

@@ -1,0 +1,257 @@
+"""The ledger's scripts as methods. Times are milliseconds of the Redis server's clock."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import redis
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.ledger.stages import Stage, Step, compact
+
+T = TypeVar("T")
+
+#: Messages of a stage beyond this many are staged in parts, so that no single command is huge.
+STAGING_ABOVE = 500
+
+_AWAY = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError)
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message in the outbox: it must be published, then marked as published."""
+
+    member: str
+    queue: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What `begin` allows: the attempt number of each unit that may be worked on now."""
+
+    state: str
+    deadline: float | None
+    attempts: dict[str, int]
+    verdicts: dict[str, str]
+    outgoing: list[Outgoing]
+
+
+@cache
+def _source(name: str) -> str:
+    folder = importlib.resources.files("communitree_shared.ledger") / "scripts"
+    return (folder / "prelude.lua").read_text() + (folder / f"{name}.lua").read_text()
+
+
+def _outgoing(triples: Sequence[str]) -> list[Outgoing]:
+    return [Outgoing(*triples[i : i + 3]) for i in range(0, len(triples), 3)]
+
+
+class Ledger:
+    """One Redis client's view of the ledger.
+
+    Every method waits out a Redis that is away for up to `patience` seconds, then raises InfrastructureError.
+    All scripts may be repeated: a call whose reply was lost changes nothing the second time.
+    """
+
+    def __init__(self, client: redis.Redis, *, patience: float = 120.0) -> None:
+        self.redis = client
+        self.patience = patience
+        self.token = uuid.uuid4().hex
+        self._scripts: dict[str, Any] = {}
+
+    # --- jobs -----------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        tenant: str,
+        job: str,
+        record: dict[str, str],
+        first: Step,
+        *,
+        lock: str = "",
+        in_flight: str = "",
+        limit: int = 10_000,
+        deadline_ms: int = 0,
+    ) -> tuple[str, str, list[Outgoing]]:
+        """Record a job and its first step. Returns (`ok`|`exists`|`busy`|`shared`|`full`, detail, outgoing)."""
+        reply = self._run(
+            "submit",
+            tenant,
+            job,
+            compact(record),
+            compact(first.spec(tenant, job)),
+            lock,
+            in_flight,
+            limit,
+            deadline_ms,
+        )
+        if reply[0] == "ok":
+            return "ok", job, _outgoing(reply[1:])
+        return reply[0], reply[1], []
+
+    def record(self, tenant: str, job: str) -> dict[str, str]:
+        """Return a job's record; empty where there is none."""
+        return self._call(lambda: dict(self.redis.hgetall(rk.job(tenant, job))))  # type: ignore[arg-type]
+
+    def update(self, tenant: str, job: str, fields: dict[str, str]) -> None:
+        """Set fields of an open job's record."""
+        key = rk.job(tenant, job)
+
+        def update() -> None:
+            if self.redis.exists(key):
+                self.redis.hset(key, mapping=dict[Any, Any](fields))
+
+        self._call(update)
+
+    def jobs(self, tenant: str, limit: int = 100) -> list[str]:
+        """Return the newest jobs of a tenant."""
+        return self._call(lambda: list(self.redis.zrevrange(rk.jobs(tenant), 0, limit - 1)))  # type: ignore[arg-type]
+
+    def finish(self, tenant: str, job: str, state: str, summary: dict[str, str], ttl_s: float, reason: str = "") -> str:
+        """End a job, once. Returns `ok`, `already` or `gone`."""
+        return str(self._run("finish", tenant, job, state, compact(summary), int(ttl_s * 1000), reason))
+
+    def cancel(self, tenant: str, job: str) -> str:
+        """Take one caller from a job. Returns `detached`, `last`, `ended` or `gone`."""
+        return str(self._run("cancel", tenant, job))
+
+    # --- stages ---------------------------------------------------------------------------------------------
+
+    def open(
+        self, tenant: str, job: str, stage: Stage, messages: list[tuple[str, str, list[str], str]]
+    ) -> tuple[str, list[Outgoing]]:
+        """Seal a stage. Returns (`ok`|`exists`|`gone`, outgoing); a stage that exists stays as it is."""
+        total = sum(len(units) for _, _, units, _ in messages)
+        spec = compact(stage.spec(tenant, job, total))
+        flat = [part for i, q, units, body in messages for part in (i, q, compact(units), body)]
+        staging = ""
+        if len(messages) > STAGING_ABOVE:
+            staging = f"{rk.PREFIX}staging:{tenant}:{job}:{uuid.uuid4().hex}"
+            for start in range(0, len(flat), 4 * STAGING_ABOVE):
+                part = flat[start : start + 4 * STAGING_ABOVE]
+                self._call(lambda part=part: self._stage_part(staging, part))  # type: ignore[misc]
+            flat = []
+        reply = self._run("open", tenant, job, spec, staging, *flat)
+        return reply[0], _outgoing(reply[1:])
+
+    def begin(
+        self,
+        tenant: str,
+        job: str,
+        stage: str,
+        message: str,
+        queue: str,
+        units: list[str],
+        lease_s: float,
+        allowed: int,
+    ) -> Begun:
+        """Ask for leases on a message's units, and count the attempt."""
+        reply = self._run("begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, queue, *units)
+        state, deadline, n = reply[0], reply[1], int(reply[2])
+        verdicts = {unit: reply[3 + 2 * i] for i, unit in enumerate(units)}
+        attempts = {unit: int(reply[4 + 2 * i]) for i, unit in enumerate(units) if verdicts[unit] == "go"}
+        return Begun(state, float(deadline) if deadline else None, attempts, verdicts, _outgoing(reply[3 + 2 * n :]))
+
+    def arrive(
+        self, tenant: str, job: str, stage: str, unit: str, *, ok: bool, outcome: dict[str, Any], event: dict[str, Any]
+    ) -> tuple[str, list[Outgoing]]:
+        """Record the end of a unit. Returns (`new`|`duplicate`|`closed`|`gone`, outgoing)."""
+        fields = [str(part) for pair in event.items() for part in pair]
+        body = compact({**outcome, "ok": ok})
+        reply = self._run("arrive", tenant, job, stage, unit, int(ok), body, compact(fields))
+        return reply[0], _outgoing(reply[1:])
+
+    def give_back(
+        self, tenant: str, job: str, stage: str, unit: str, *, delay_s: float, refund: bool, why: str = ""
+    ) -> None:
+        """End our lease after a delay, so that the unit is tried again; `refund` takes the attempt back."""
+        self._run("give_back", tenant, job, stage, unit, self.token, int(delay_s * 1000), int(refund), why)
+
+    def renew(self, members: list[str], lease_s: float) -> list[str]:
+        """Keep leases alive; returns those that are no longer ours."""
+        return list(self._run("renew", self.token, int(lease_s * 1000), *members)) if members else []
+
+    def expire(self, tenant: str, job: str, stage: str, cause: str) -> list[Outgoing]:
+        """End all units of a stage that have not ended."""
+        return _outgoing(self._run("expire", tenant, job, stage, cause)[1:])
+
+    def outcomes(self, tenant: str, job: str, stage: str) -> dict[str, dict[str, Any]]:
+        """Return the outcome of every ended unit of a stage."""
+        key = rk.stage(tenant, job, stage) + ":done"
+        done: dict[str, str] = self._call(lambda: dict(self.redis.hgetall(key)))  # type: ignore[arg-type]
+        return {unit: json.loads(body) for unit, body in sorted(done.items())}
+
+    def stage_record(self, tenant: str, job: str, stage: str) -> dict[str, str]:
+        """Return a stage's record (total, done, failed, state, opened, closed …)."""
+        return self._call(lambda: dict(self.redis.hgetall(rk.stage(tenant, job, stage))))  # type: ignore[arg-type]
+
+    def stage_names(self, tenant: str, job: str) -> list[str]:
+        """Return the names of a job's stages."""
+        return sorted(self._call(lambda: set(self.redis.smembers(rk.stages(tenant, job)))))  # type: ignore[arg-type]
+
+    # --- outbox and events ------------------------------------------------------------------------------------
+
+    def published(self, outgoing: list[Outgoing]) -> None:
+        """Take published messages out of the outbox."""
+        if outgoing:
+            self._call(lambda: self.redis.zrem(rk.OUTBOX, *[o.member for o in outgoing]))
+
+    def overdue(self, outbox_age_s: float, lost_age_s: float, cap: int = 500) -> list[tuple[str, Outgoing]]:
+        """Return (why, message) of what must be published again."""
+        reply = self._run("overdue", int(outbox_age_s * 1000), int(lost_age_s * 1000), cap)
+        return [(reply[i], Outgoing(*reply[i + 1 : i + 4])) for i in range(0, len(reply), 4)]
+
+    def event(self, tenant: str, job: str, kind: str, **fields: Any) -> None:
+        """Append an event to a job's stream, if the job is known."""
+        self._run("event", tenant, job, kind, compact([str(p) for pair in fields.items() for p in pair]))
+
+    def events(self, tenant: str, job: str, after: str = "-", block_ms: int = 0) -> list[tuple[str, dict[str, str]]]:
+        """Return (stream id, fields) of a job's events after a stream id, waiting up to `block_ms` for the first."""
+        key = rk.events(tenant, job)
+        if block_ms and after != "-":
+            found: Any = self._call(lambda: self.redis.xread({key: after}, block=block_ms, count=1000))
+            return list(found[0][1]) if found else []
+        start = "-" if after == "-" else f"({after}"
+        return self._call(lambda: list(self.redis.xrange(key, start)))  # type: ignore[arg-type]
+
+    # --- plumbing -------------------------------------------------------------------------------------------
+
+    def _stage_part(self, staging: str, part: list[str]) -> None:
+        pipe = self.redis.pipeline()
+        pipe.rpush(staging, *part)
+        pipe.expire(staging, 600)
+        pipe.execute()
+
+    def _run(self, name: str, *args: Any) -> Any:
+        script = self._scripts.get(name)
+        if script is None:
+            script = self._scripts[name] = self.redis.register_script(_source(name))
+        return self._call(lambda: script(args=args))
+
+    def _call(self, action: Callable[[], T]) -> T:
+        deadline = time.monotonic() + self.patience
+        pause = 0.05
+        while True:
+            try:
+                return action()
+            except redis.AuthenticationError as error:
+                raise InfrastructureError(
+                    f"Redis refused us: {error}.", hint="Check the password in COMMUNITREE_REDIS_URL."
+                ) from None
+            except _AWAY as error:
+                if time.monotonic() + pause > deadline:
+                    raise InfrastructureError(
+                        f"Redis did not answer within {self.patience:.0f} s: {error}.",
+                        hint="Check that it runs, and COMMUNITREE_REDIS_URL.",
+                    ) from error
+            time.sleep(pause)
+            pause = min(pause * 2, 2.0)

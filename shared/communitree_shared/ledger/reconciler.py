@@ -1,0 +1,104 @@
+"""The reconciler: publishes again what was lost on the way, and expires what is overdue.
+
+Kombu's Redis transport loses messages when a worker is killed between taking and registering one, so this is a
+part of delivery, not an extra. One runs at a time (a lease in Redis); every worker process offers to be it.
+A healthy system gives it nothing to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from typing import Any
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.broker import Publisher
+from communitree_shared.ledger.client import Ledger
+from communitree_shared.settings import Settings
+
+log = logging.getLogger(__name__)
+
+#: An outbox entry older than this has lost its caller.
+OUTBOX_AGE = 2.0
+
+
+class Reconciler:
+    """Ticks in a thread of its own until stopped."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, publisher: Publisher) -> None:
+        self.settings = settings
+        self.ledger = ledger
+        self.publisher = publisher
+        self.name = uuid.uuid4().hex
+        self.stop = threading.Event()
+        self.republished: dict[str, int] = {"outbox": 0, "lease": 0, "lost": 0}
+
+    def run(self) -> None:
+        """Tick until `stop` is set. Never raises: what fails is tried again at the next tick."""
+        while not self.stop.is_set():
+            pause = self.settings.reconciler_tick
+            try:
+                if self.elected():
+                    self.tick()
+                    pause = self.pause()
+            except Exception:  # a reconciler that ends is worse than one that errs: say it and go on
+                log.exception("reconciler tick failed; it is tried again")
+            self.stop.wait(pause)
+
+    def elected(self) -> bool:
+        """Take or keep the lease of the one reconciler."""
+        client = self.ledger.redis
+        life = int(self.settings.reconciler_tick * 3000)
+        if client.set(rk.RECONCILER, self.name, nx=True, px=life):
+            return True
+        if client.get(rk.RECONCILER) != self.name:
+            return False
+        client.pexpire(rk.RECONCILER, life)
+        return True
+
+    def tick(self) -> None:
+        """Publish again what was lost, expire what is overdue."""
+        self.expire()
+        # A message that waits in a queue may simply be waiting: only clear signs count as loss (overdue.lua).
+        found = self.ledger.overdue(OUTBOX_AGE, max(10.0, 2 * self.settings.lease))
+        for why, _ in found:
+            self.republished[why] += 1
+        if found:
+            log.info("publishing again: %s", ", ".join(f"{why} {out.member}" for why, out in found[:5]))
+            self.publisher.publish([out for _, out in found])
+
+    def expire(self) -> None:
+        """End the waiting units of jobs whose deadline has passed."""
+        client = self.ledger.redis
+        due = client.zrangebyscore(rk.DEADLINES, "-inf", time.time() * 1000)
+        for member in due:
+            tenant, job = str(member).split("|")
+            record = self.ledger.record(tenant, job)
+            final = float(record.get("deadline", 0)) * 1000
+            over = final <= time.time() * 1000
+            spared = {"finish"} if over else {"finish", "reduce"}
+            for stage in self.ledger.stage_names(tenant, job):
+                state = self.ledger.stage_record(tenant, job, stage)
+                if state.get("state") == "open" and state.get("kind") not in spared:
+                    self.publisher.publish(self.ledger.expire(tenant, job, stage, "deadline"))
+            if not over:
+                client.zadd(rk.DEADLINES, {str(member): final}, xx=True)
+            else:
+                client.zrem(rk.DEADLINES, str(member))
+
+    def pause(self) -> float:
+        """Return the seconds until the next tick: sooner where a deadline is near."""
+        tick = self.settings.reconciler_tick
+        nearest: Any = self.ledger.redis.zrange(rk.DEADLINES, 0, 0, withscores=True)
+        if not nearest:
+            return tick
+        return float(min(tick, max(0.2, nearest[0][1] / 1000 - time.time())))
+
+
+def start(settings: Settings, ledger: Ledger, publisher: Publisher) -> Reconciler:
+    """Start a reconciler in a daemon thread."""
+    reconciler = Reconciler(settings, ledger, publisher)
+    threading.Thread(target=reconciler.run, name="reconciler", daemon=True).start()
+    return reconciler

@@ -1,0 +1,56 @@
+-- Before work: is it wanted, is it done, does another hold it, was it tried too often?
+-- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, queue, unit …
+-- Returns {job state, deadline, n, then per unit: verdict, attempt; then outbox triples}
+-- verdict: go | done | leased | poison | gone
+local t, j, s = ARGV[1], ARGV[2], ARGV[3]
+local token, lease, allowed = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local state = job_state(t, j)
+local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', #ARGV - 8}
+local out = {}
+local key = stage_key(t, j, s)
+local at = now()
+-- The watermark: queues are first in, first out, so what was published clearly earlier and never started is lost.
+local sent = tonumber(redis.call('ZSCORE', P .. 'sent', member(t, j, s, ARGV[4])) or '0')
+if sent > tonumber(redis.call('HGET', P .. 'watermark', ARGV[8]) or '0') then
+  redis.call('HSET', P .. 'watermark', ARGV[8], sent)
+end
+local wanted = is_open(state) and redis.call('HGET', key, 'state') == 'open'
+if wanted and state == 'queued' then
+  redis.call('HSET', job_key(t, j), 'state', 'running', 'started', at)
+  event(t, j, 'job.started', {})
+end
+for i = 9, #ARGV do
+  local unit = ARGV[i]
+  local verdict, attempt = 'gone', 0
+  if wanted then
+    local m = member(t, j, s, unit)
+    local held = redis.call('ZSCORE', P .. 'leases', m)
+    if redis.call('HEXISTS', key .. ':done', unit) == 1 then
+      verdict = 'done'
+    elseif redis.call('HEXISTS', key .. ':units', unit) == 0 then
+      verdict = 'gone'
+    elseif held and tonumber(held) > at then
+      verdict = 'leased'
+    else
+      attempt = redis.call('HINCRBY', P .. 'attempts:' .. t .. ':' .. j, s .. '|' .. unit, 1)
+      if attempt > allowed then
+        verdict = 'poison'
+        local why = redis.call('HGET', P .. 'attempts:' .. t .. ':' .. j, 'why|' .. s .. '|' .. unit)
+          or 'its worker died each time'
+        redis.call('XADD', P .. 'dead:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'stage', s, 'unit', unit,
+          'message', ARGV[4], 'attempts', attempt - 1, 'why', why)
+        local outcome = cjson.encode({ok = false, cause = 'poison', message = why, attempt = attempt})
+        arrive(t, j, s, unit, false, outcome, {'cause', 'poison', 'attempt', attempt - 1, 'message', why}, out)
+      else
+        verdict = 'go'
+        redis.call('ZADD', P .. 'leases', at + lease, m)
+        redis.call('HSET', P .. 'owners', m, token)
+        if attempt > 1 then event(t, j, 'unit.retried', {'stage', s, 'unit', unit, 'attempt', attempt}) end
+      end
+    end
+  end
+  reply[#reply + 1] = verdict
+  reply[#reply + 1] = attempt
+end
+for _, value in ipairs(out) do reply[#reply + 1] = value end
+return reply

@@ -1,0 +1,165 @@
+-- Shared by all ledger scripts. Keys mirror rediskeys.py. `t`, `j`, `s` are tenant, job and stage.
+-- A member of the global sorted sets is 'tenant|job|stage|id'.
+local P = 'communitree:'
+local EVENTS_MAX = 20000
+
+local function now()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function job_key(t, j) return P .. 'job:' .. t .. ':' .. j end
+local function stage_key(t, j, s) return P .. 'stage:' .. t .. ':' .. j .. ':' .. s end
+local function member(t, j, s, id) return t .. '|' .. j .. '|' .. s .. '|' .. id end
+
+local function event(t, j, kind, fields)
+  local seq = redis.call('HINCRBY', job_key(t, j), 'seq', 1)
+  local args = {P .. 'events:' .. t .. ':' .. j, 'MAXLEN', '~', EVENTS_MAX, '*', 'type', kind, 'seq', seq, 'at', now()}
+  for i = 1, #fields, 2 do
+    if fields[i + 1] ~= nil and fields[i + 1] ~= false and fields[i + 1] ~= '' then
+      args[#args + 1] = fields[i]
+      args[#args + 1] = tostring(fields[i + 1])
+    end
+  end
+  redis.call('XADD', unpack(args))
+end
+
+local function to_outbox(t, j, s, id, at, out)
+  local m = member(t, j, s, id)
+  redis.call('ZADD', P .. 'outbox', at, m)
+  redis.call('ZADD', P .. 'sent', at, m)
+  out[#out + 1] = m
+  out[#out + 1] = redis.call('HGET', stage_key(t, j, s) .. ':queues', id)
+  out[#out + 1] = redis.call('HGET', stage_key(t, j, s) .. ':messages', id)
+end
+
+-- Move waiting messages to the outbox while the job's window has room.
+local function release(t, j, s, out)
+  local key = stage_key(t, j, s)
+  local v = redis.call('HMGET', key, 'window', 'released', 'done')
+  local window, released, done = tonumber(v[1]), tonumber(v[2]), tonumber(v[3])
+  local at = now()
+  local before = released
+  while released - done < window do
+    local id = redis.call('LPOP', key .. ':pending')
+    if not id then break end
+    released = released + tonumber(redis.call('HGET', key .. ':left', id))
+    to_outbox(t, j, s, id, at, out)
+  end
+  if released ~= before then redis.call('HSET', key, 'released', released) end
+end
+
+local function stage_fields(spec)
+  return {'stage', spec.stage, 'level', spec.level, 'kind', spec.kind, 'total', spec.total}
+end
+
+-- Create the record of a stage. The caller adds its messages before or after, in the same script or transaction.
+local function create(t, j, spec)
+  local key = stage_key(t, j, spec.stage)
+  local at = now()
+  redis.call('HSET', key, 'total', spec.total, 'done', 0, 'failed', 0, 'released', 0, 'state', 'open',
+    'window', spec.window, 'critical', spec.critical and 1 or 0, 'opened', at, 'kind', spec.kind,
+    'level', spec.level or '', 'next', spec.next and cjson.encode(spec.next) or '')
+  redis.call('SADD', P .. 'stages:' .. t .. ':' .. j, spec.stage)
+  redis.call('HSET', job_key(t, j), 'stage', spec.stage)
+  if spec.level and spec.kind == 'report' then event(t, j, 'level.started', stage_fields(spec)) end
+  if spec.kind == 'reduce' then event(t, j, 'reduce.started', stage_fields(spec)) end
+  event(t, j, 'stage.started', stage_fields(spec))
+end
+
+local function add_message(t, j, s, id, queue, units, body)
+  local key = stage_key(t, j, s)
+  redis.call('RPUSH', key .. ':pending', id)
+  redis.call('HSET', key .. ':messages', id, body)
+  redis.call('HSET', key .. ':queues', id, queue)
+  redis.call('HSET', key .. ':left', id, #units)
+  for _, unit in ipairs(units) do redis.call('HSET', key .. ':units', unit, id) end
+end
+
+-- A stage of one message with one unit: what follows a closed stage.
+local function open_step(t, j, spec, out)
+  if redis.call('EXISTS', stage_key(t, j, spec.stage)) == 1 then return end
+  create(t, j, spec)
+  add_message(t, j, spec.stage, spec.message, spec.queue, {spec.unit}, spec.body)
+  release(t, j, spec.stage, out)
+end
+
+-- The last arrival: close once, and put what follows into the outbox in the same step.
+local function close(t, j, s, out)
+  local key = stage_key(t, j, s)
+  local v = redis.call('HMGET', key, 'critical', 'failed', 'next', 'level', 'kind', 'done', 'total')
+  redis.call('HSET', key, 'state', 'closed', 'closed', now())
+  local fields = {'stage', s, 'level', v[4], 'kind', v[5], 'done', v[6], 'failed', v[2], 'total', v[7]}
+  if v[4] ~= '' and v[5] == 'report' then event(t, j, 'level.ended', fields) end
+  event(t, j, 'stage.ended', fields)
+  local next_step = v[3]
+  if v[1] == '1' and tonumber(v[2]) > 0 then
+    next_step = redis.call('HGET', job_key(t, j), 'on_failure') or ''
+  end
+  if next_step ~= '' then open_step(t, j, cjson.decode(next_step), out) end
+end
+
+-- One unit has ended. Returns 'new', 'duplicate', 'closed' or 'gone'; only 'new' changes anything.
+local function arrive(t, j, s, unit, ok, outcome, fields, out)
+  local key = stage_key(t, j, s)
+  local state = redis.call('HGET', key, 'state')
+  if not state then return 'gone' end
+  local m = member(t, j, s, unit)
+  if state == 'closed' then return 'closed' end
+  if redis.call('HSETNX', key .. ':done', unit, outcome) == 0 then return 'duplicate' end
+  redis.call('ZREM', P .. 'leases', m)
+  redis.call('HDEL', P .. 'owners', m)
+  local done = redis.call('HINCRBY', key, 'done', 1)
+  if not ok then redis.call('HINCRBY', key, 'failed', 1) end
+  local id = redis.call('HGET', key .. ':units', unit)
+  if id and redis.call('HINCRBY', key .. ':left', id, -1) == 0 then
+    redis.call('ZREM', P .. 'sent', member(t, j, s, id))
+    redis.call('ZREM', P .. 'outbox', member(t, j, s, id))
+    redis.call('HDEL', P .. 'republished', member(t, j, s, id))
+  end
+  local level = redis.call('HGET', key, 'level')
+  local all = {'stage', s, 'unit', unit, 'level', level, 'ok', ok and 1 or 0}
+  for _, value in ipairs(fields) do all[#all + 1] = value end
+  event(t, j, 'unit.ended', all)
+  if done == tonumber(redis.call('HGET', key, 'total')) then
+    close(t, j, s, out)
+  else
+    release(t, j, s, out)
+  end
+  return 'new'
+end
+
+local function job_state(t, j) return redis.call('HGET', job_key(t, j), 'state') end
+local function is_open(state) return state == 'queued' or state == 'running' end
+
+-- Take a job's messages out of the global sets, and give its keys a TTL.
+local function sweep(t, j, ttl_ms)
+  for _, s in ipairs(redis.call('SMEMBERS', P .. 'stages:' .. t .. ':' .. j)) do
+    local key = stage_key(t, j, s)
+    if redis.call('HGET', key, 'state') == 'open' then
+      for _, id in ipairs(redis.call('HKEYS', key .. ':messages')) do
+        local m = member(t, j, s, id)
+        redis.call('ZREM', P .. 'sent', m)
+        redis.call('ZREM', P .. 'outbox', m)
+        redis.call('HDEL', P .. 'republished', m)
+      end
+      for _, unit in ipairs(redis.call('HKEYS', key .. ':units')) do
+        redis.call('ZREM', P .. 'leases', member(t, j, s, unit))
+        redis.call('HDEL', P .. 'owners', member(t, j, s, unit))
+      end
+      redis.call('HSET', key, 'state', 'closed')
+    end
+    for _, part in ipairs({'', ':done', ':pending', ':messages', ':queues', ':units', ':left'}) do
+      redis.call('PEXPIRE', key .. part, ttl_ms)
+    end
+  end
+  for _, kind in ipairs({'job:', 'stages:', 'attempts:', 'events:'}) do
+    redis.call('PEXPIRE', P .. kind .. t .. ':' .. j, ttl_ms)
+  end
+  redis.call('ZREM', P .. 'open', t .. '|' .. j)
+  redis.call('ZREM', P .. 'deadlines', t .. '|' .. j)
+  local lock = redis.call('HGET', job_key(t, j), 'lock')
+  if lock and redis.call('GET', lock) == j then redis.call('DEL', lock) end
+  local flight = redis.call('HGET', job_key(t, j), 'in_flight')
+  if flight and flight ~= '' and redis.call('GET', flight) == j then redis.call('DEL', flight) end
+end

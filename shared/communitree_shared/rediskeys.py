@@ -1,0 +1,82 @@
+"""Redis keys: the only place (with the Lua prelude beside the ledger, which mirrors it) that spells them.
+
+Every key starts with `communitree:`; a job's keys carry tenant and job, live as long as the job is open and
+get a TTL when it ends. The queues (`communitree.<stage>`) and kombu's own keys belong to the broker.
+"""
+
+from __future__ import annotations
+
+PREFIX = "communitree:"
+
+#: Sorted sets over all jobs: members are `tenant|job` or `tenant|job|stage|…`, scores are milliseconds.
+OPEN_JOBS = PREFIX + "open"  # score: when submitted
+DEADLINES = PREFIX + "deadlines"  # score: when the job's waiting stages expire
+LEASES = PREFIX + "leases"  # member tenant|job|stage|unit, score: when the lease runs out
+OWNERS = PREFIX + "owners"  # hash: the same member → token of the worker that holds the lease
+SENT = PREFIX + "sent"  # member tenant|job|stage|message, score: when last published
+OUTBOX = PREFIX + "outbox"  # member tenant|job|stage|message, score: since when it waits to be published
+WATERMARK = PREFIX + "watermark"  # hash: queue → newest publish stamp that was started
+EPOCH = PREFIX + "epoch"  # rises with every reconciler tick: a lower or missing value shows lost writes
+RECONCILER = PREFIX + "reconciler"  # the lease of the one reconciler
+REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconciler published it again
+CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
+
+
+def job(tenant: str, job_id: str) -> str:
+    """Return the key of a job's record (hash)."""
+    return f"{PREFIX}job:{tenant}:{job_id}"
+
+
+def jobs(tenant: str) -> str:
+    """Return the key of a tenant's jobs (sorted set, score: when submitted)."""
+    return f"{PREFIX}jobs:{tenant}"
+
+
+def stages(tenant: str, job_id: str) -> str:
+    """Return the key of the names of a job's stages (set)."""
+    return f"{PREFIX}stages:{tenant}:{job_id}"
+
+
+def stage(tenant: str, job_id: str, name: str) -> str:
+    """Return the key of a stage's record (hash); `:done`, `:pending`, `:messages`, `:units`, `:left` stand after it."""
+    return f"{PREFIX}stage:{tenant}:{job_id}:{name}"
+
+
+def attempts(tenant: str, job_id: str) -> str:
+    """Return the key of the attempts of a job's units (hash `stage|unit` → n)."""
+    return f"{PREFIX}attempts:{tenant}:{job_id}"
+
+
+def events(tenant: str, job_id: str) -> str:
+    """Return the key of a job's event stream."""
+    return f"{PREFIX}events:{tenant}:{job_id}"
+
+
+def results(tenant: str) -> str:
+    """Return the key of a tenant's stream of ended jobs."""
+    return f"{PREFIX}results:{tenant}"
+
+
+def corpus_lock(tenant: str, corpus: str) -> str:
+    """Return the key that names the job which is indexing a corpus; the job owns it and removes it at its end."""
+    return f"{PREFIX}corpus:{tenant}:{corpus}"
+
+
+def in_flight(tenant: str, digest: str) -> str:
+    """Return the key that names the open job of a question, so that equal questions share it."""
+    return f"{PREFIX}inflight:{tenant}:{digest}"
+
+
+def answer(tenant: str, digest: str) -> str:
+    """Return the key of a finished answer (by version, question and options)."""
+    return f"{PREFIX}answer:{tenant}:{digest}"
+
+
+def dead_letters(tenant: str) -> str:
+    """Return the key of a tenant's dead letters (stream)."""
+    return f"{PREFIX}dead:{tenant}"
+
+
+def parked(queue: str) -> str:
+    """Return the key of messages that wait for a newer worker (list)."""
+    return f"{PREFIX}parked:{queue}"

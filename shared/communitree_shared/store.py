@@ -1,0 +1,255 @@
+"""The object store: plain S3 through the minio client. Infrastructure faults are waited out here.
+
+A call that meets a server that is away, slow or full is tried again with growing pauses until `patience`
+seconds have passed; wrong credentials and a missing bucket are said once, at once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import urllib3
+from minio import Minio
+from minio.deleteobjects import DeleteObject
+from minio.error import MinioException, S3Error
+
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.settings import Settings
+
+T = TypeVar("T")
+
+_CONFIGURATION = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "NoSuchBucket", "InvalidBucketName"}
+_ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound", "NoSuchVersion"}
+
+
+class Store:
+    """Objects by key in one bucket.
+
+    Raises (every method): InfrastructureError, when the server did not answer within `patience` seconds, or
+    at once when it refuses us.
+    """
+
+    def __init__(self, settings: Settings, *, patience: float = 120.0) -> None:
+        self.bucket = settings.s3_bucket
+        self.patience = patience
+        self.requests = 0
+        self._endpoint = settings.s3_endpoint
+        self._may_create = settings.s3_create_bucket
+        ca_bundle = settings.s3_ca_bundle or None
+        http = urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=5, read=60),
+            maxsize=64,
+            retries=False,
+            cert_reqs="CERT_REQUIRED",
+            ca_certs=ca_bundle or _default_ca(),
+        )
+        access, secret = settings.s3_access_key.get_secret_value(), settings.s3_secret_key.get_secret_value()
+        self._client = Minio(
+            settings.s3_endpoint,
+            access or None,
+            secret or None,
+            secure=settings.s3_secure,
+            region=settings.s3_region,
+            http_client=http,
+            credentials=None if access else _provider_credentials(),
+        )
+        self._region = settings.s3_region
+
+    def ensure_bucket(self) -> None:
+        """Create the bucket where it is missing and may be made."""
+
+        def ensure() -> None:
+            if self._client.bucket_exists(self.bucket):
+                return
+            if not self._may_create:
+                raise InfrastructureError(
+                    f"The bucket {self.bucket!r} does not exist at {self._endpoint}.",
+                    hint="Create it, or set COMMUNITREE_S3_CREATE_BUCKET=true.",
+                )
+            try:
+                self._client.make_bucket(self.bucket, location=self._region)
+            except S3Error as error:
+                if error.code not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
+                    raise
+
+        self._call("bucket", ensure)
+
+    def get(self, key: str) -> bytes:
+        """Return an object.
+
+        Raises:
+            KeyError: there is none.
+        """
+
+        def get() -> bytes:
+            response = self._client.get_object(self.bucket, key)
+            try:
+                return bytes(response.read())
+            finally:
+                response.close()
+                response.release_conn()
+
+        return self._call(key, get)
+
+    def find(self, key: str) -> bytes | None:
+        """Return an object, or None."""
+        try:
+            return self.get(key)
+        except KeyError:
+            return None
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes of an object from `offset`.
+
+        Raises:
+            KeyError: there is no such object.
+        """
+        if length == 0:
+            return b""
+
+        def get() -> bytes:
+            response = self._client.get_object(self.bucket, key, offset=offset, length=length)
+            try:
+                return bytes(response.read())
+            finally:
+                response.close()
+                response.release_conn()
+
+        return self._call(key, get)
+
+    def put(self, key: str, data: bytes, content_type: str = "application/octet-stream") -> None:
+        """Write an object."""
+        self._call(
+            key,
+            lambda: self._client.put_object(self.bucket, key, io.BytesIO(data), len(data), content_type=content_type),
+        )
+
+    def put_file(self, key: str, path: str) -> None:
+        """Write an object from a file, in parts."""
+        self._call(key, lambda: self._client.fput_object(self.bucket, key, path))
+
+    def put_new(self, key: str, data: bytes) -> bool:
+        """Write an object unless there is one; return whether it was written. First writer wins."""
+
+        def put() -> bool:
+            try:
+                # minio-py's put_object has no parameter for conditions (checked for 7.2).
+                self._client._execute("PUT", self.bucket, key, body=data, headers={"If-None-Match": "*"})
+            except S3Error as error:
+                if error.code == "PreconditionFailed":
+                    return False
+                raise
+            return True
+
+        return self._call(key, put)
+
+    def exists(self, key: str) -> bool:
+        """Return whether there is an object."""
+        try:
+            self._call(key, lambda: self._client.stat_object(self.bucket, key))
+        except KeyError:
+            return False
+        return True
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield the keys under a prefix, in order."""
+        after = None
+        while True:
+            page = self._call(prefix, lambda after=after: self._page(prefix, after))  # type: ignore[misc]
+            yield from page
+            if len(page) < 1000:
+                return
+            after = page[-1]
+
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly under a prefix."""
+
+        def names() -> list[str]:
+            found = self._client.list_objects(self.bucket, prefix=prefix, recursive=False)
+            return [item.object_name[len(prefix) :].rstrip("/") for item in found if item.is_dir]
+
+        return self._call(prefix, names)
+
+    def delete(self, key: str) -> None:
+        """Remove an object, if it is there."""
+        self._call(key, lambda: self._client.remove_object(self.bucket, key))
+
+    def delete_all(self, keys: list[str]) -> None:
+        """Remove many objects."""
+        for start in range(0, len(keys), 1000):
+            part = keys[start : start + 1000]
+
+            def remove(part: list[str] = part) -> None:
+                for error in self._client.remove_objects(self.bucket, [DeleteObject(k) for k in part]):
+                    raise InfrastructureError(f"{error.name} could not be removed: {error.message}")
+
+            self._call(part[0], remove)
+
+    def get_json(self, key: str) -> Any:
+        """Return an object parsed as JSON.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return json.loads(self.get(key))
+
+    def find_json(self, key: str) -> Any | None:
+        """Return an object parsed as JSON, or None."""
+        data = self.find(key)
+        return None if data is None else json.loads(data)
+
+    def put_json(self, key: str, value: Any) -> None:
+        """Write a value as JSON, keys sorted."""
+        data = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        self.put(key, data, "application/json")
+
+    def _page(self, prefix: str, after: str | None) -> list[str]:
+        found: list[str] = []
+        for item in self._client.list_objects(self.bucket, prefix=prefix, recursive=True, start_after=after):
+            found.append(item.object_name)
+            if len(found) == 1000:
+                break
+        return found
+
+    def _call(self, key: str, action: Callable[[], T]) -> T:
+        deadline = time.monotonic() + self.patience
+        pause = 0.05
+        while True:
+            self.requests += 1
+            try:
+                return action()
+            except S3Error as error:
+                if error.code in _ABSENT:
+                    raise KeyError(key) from None
+                if error.code in _CONFIGURATION:
+                    raise InfrastructureError(
+                        f"The object store at {self._endpoint} refused us: {error.code} ({self.bucket}).",
+                        hint="Check COMMUNITREE_S3_ACCESS_KEY, COMMUNITREE_S3_SECRET_KEY and COMMUNITREE_S3_BUCKET.",
+                    ) from None
+                fault: Exception = error
+            except (MinioException, urllib3.exceptions.HTTPError, OSError) as error:
+                fault = error
+            if time.monotonic() + pause > deadline:
+                raise InfrastructureError(
+                    f"The object store at {self._endpoint} did not serve {key} within {self.patience:.0f} s: {fault}.",
+                    hint="Check that it runs and has space, and COMMUNITREE_S3_ENDPOINT.",
+                ) from fault
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(pause * 2, 5.0)
+
+
+def _default_ca() -> str:
+    import certifi
+
+    return certifi.where()
+
+
+def _provider_credentials() -> Any:
+    from minio.credentials.providers import AWSConfigProvider, ChainedProvider, EnvAWSProvider, IamAwsProvider
+
+    return ChainedProvider([EnvAWSProvider(), AWSConfigProvider(), IamAwsProvider()])
