@@ -1,0 +1,1 @@
+"""The embedded stack: Valkey, an S3 server and workers as child processes of one command."""

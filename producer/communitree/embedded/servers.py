@@ -1,0 +1,160 @@
+"""Both servers together: started on free loopback ports, waited for, stopped.
+
+Both keep their data under the stack's folder and survive a kill: see `valkey` and `weed`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import SecretStr
+
+from communitree.embedded import valkey, weed
+from communitree.embedded.home import Home
+from communitree.embedded.process import Child, reap_stale, stop
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.settings import Settings
+
+_READY_SECONDS = 30.0
+_PORT_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Where the embedded servers listen, and their passwords."""
+
+    redis_port: int
+    s3_endpoint: str
+    redis_password: str = field(repr=False)
+    s3_access_key: str = field(repr=False)
+    s3_secret_key: str = field(repr=False)
+
+    @property
+    def redis_url(self) -> str:
+        """The broker's URL: `redis://` for Valkey too, kombu knows no other scheme."""
+        return f"redis://:{self.redis_password}@127.0.0.1:{self.redis_port}/0"
+
+    def into(self, settings: Settings) -> Settings:
+        """Return the settings with these servers in them."""
+        return settings.model_copy(
+            update={
+                "redis_url": SecretStr(self.redis_url),
+                "s3_endpoint": self.s3_endpoint,
+                "s3_access_key": SecretStr(self.s3_access_key),
+                "s3_secret_key": SecretStr(self.s3_secret_key),
+                "s3_region": "us-east-1",
+                "s3_secure": False,
+                "s3_ca_bundle": "",
+            }
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the same as environment variables."""
+        return {
+            "COMMUNITREE_REDIS_URL": self.redis_url,
+            "COMMUNITREE_S3_ENDPOINT": self.s3_endpoint,
+            "COMMUNITREE_S3_ACCESS_KEY": self.s3_access_key,
+            "COMMUNITREE_S3_SECRET_KEY": self.s3_secret_key,
+            "COMMUNITREE_S3_REGION": "us-east-1",
+            "COMMUNITREE_S3_SECURE": "false",
+            "COMMUNITREE_S3_CA_BUNDLE": "",
+        }
+
+
+class Servers:
+    """Both servers; `with Servers(folder) as endpoints:` runs them for a while.
+
+    Enter it in the main thread: the kernel ends the servers when the thread that started them ends.
+
+    Raises (from `start` and `with`):
+        UsageError: another stack runs on this folder.
+        InfrastructureError: a server is not installed, or did not get ready; the message has the end of its log.
+    """
+
+    def __init__(self, folder: Path, bucket: str = "communitree") -> None:
+        self.home = Home(folder)
+        self.children: list[Child] = []
+        self.stale: list[str] = []
+        self._bucket = bucket
+        self._lock = -1
+        self._ports: dict[str, int] = {}
+
+    def __enter__(self) -> Endpoints:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> Endpoints:
+        """Start both, wait until both take data, return where they are."""
+        self.home.prepare()
+        self._lock = self.home.lock()
+        try:
+            self.stale = reap_stale(self.home.folder / "run")
+            for _ in range(_PORT_TRIES - 1):
+                try:
+                    return self._start_once()
+                except PortTaken:
+                    continue
+            return self._start_once()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self, hurry: Callable[[], bool] = bool) -> None:
+        """Stop both within seconds (at once when `hurry()` says so) and free the folder."""
+        stop(self.children, hurry)
+        self.children = []
+        weed.remove_sockets(self._ports)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _start_once(self) -> Endpoints:
+        credentials = self.home.credentials()
+        self._ports = ports = self.home.ports(("valkey", *weed.PORTS))
+        endpoints = Endpoints(
+            redis_port=ports["valkey"],
+            s3_endpoint=f"127.0.0.1:{ports['s3.port']}",
+            redis_password=credentials["redis"],
+            s3_access_key=credentials["s3_access"],
+            s3_secret_key=credentials["s3_secret"],
+        )
+        for spec in (
+            valkey.spec(self.home, credentials["redis"], ports["valkey"]),
+            weed.spec(self.home, credentials, ports),
+        ):
+            self.children.append(Child(spec))
+        probe = weed.Probe(endpoints.s3_endpoint, endpoints.s3_access_key, endpoints.s3_secret_key, self._bucket)
+        end = time.monotonic() + _READY_SECONDS
+        self._wait(self.children[0], lambda: valkey.ping(ports["valkey"], credentials["redis"]), end)
+        self._wait(self.children[1], probe, end)
+        return endpoints
+
+    def _wait(self, child: Child, ready: Callable[[], str], end: float) -> None:
+        while problem := ready():
+            if (code := child.poll()) is not None:
+                said = child.tail()
+                stop(self.children)
+                self.children = []
+                kind = PortTaken if "address already in use" in said.lower() else InfrastructureError
+                raise kind(
+                    f"{child.spec.name} ended with code {code} at its start. The end of {child.spec.log}:\n{said}"
+                )
+            if time.monotonic() > end:
+                raise InfrastructureError(
+                    f"{child.spec.name} was not ready after {_READY_SECONDS:.0f} s ({problem}). "
+                    f"The end of {child.spec.log}:\n{child.tail()}"
+                )
+            time.sleep(0.03)
+
+
+class PortTaken(InfrastructureError):
+    """A port was free when it was chosen and taken when the server wanted it."""
