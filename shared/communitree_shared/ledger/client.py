@@ -223,6 +223,10 @@ class Ledger:
         start = "-" if after == "-" else f"({after}"
         return self._call(lambda: list(self.redis.xrange(key, start)))  # type: ignore[arg-type]
 
+    def wait(self) -> None:
+        """Wait until Redis answers."""
+        self._call(self.redis.ping)
+
     # --- plumbing -------------------------------------------------------------------------------------------
 
     def _stage_part(self, staging: str, part: list[str]) -> None:

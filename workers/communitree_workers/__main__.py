@@ -1,0 +1,32 @@
+"""Run a worker process: `python -P -m communitree_workers worker [QUEUE…]`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.settings import Settings
+
+
+def main(argv: list[str]) -> int:
+    """Serve the queues named in `argv` (`models`, `cpu`, or single queues); returns the exit code."""
+    names = [a for a in argv if a != "worker"]
+    settings = Settings()
+    logging.basicConfig(
+        level=settings.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    for noisy in ("celery", "kombu", "urllib3", "amqp"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    from communitree_workers.runtime.consume import Worker
+
+    try:
+        Worker(settings, names).run()
+    except CommunitreeError as error:
+        logging.getLogger("communitree").error("%s %s", error.message, error.hint)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""A bounded cache of immutable things, by key: object bytes, parsed tables, views."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Cache:
+    """Least recently used goes first; `limit` is in bytes as the caller states them."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self._entries: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str, make: Callable[[], tuple[T, int]]) -> T:
+        """Return the value of a key; `make` gives it and its size in bytes where it is not there."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+                value: T = found[0]
+                return value
+        value, size = make()
+        with self._lock:
+            if key not in self._entries and size <= self.limit:
+                self._entries[key] = (value, size)
+                self.size += size
+                while self.size > self.limit:
+                    _, (_, freed) = self._entries.popitem(last=False)
+                    self.size -= freed
+        return value

@@ -1,0 +1,215 @@
+"""Celery, as far as workers know it: the worker process, its heartbeat, and the tasks that hand messages over.
+
+Two kinds of workers: `models` waits for endpoints (threads, one event loop), `cpu` computes (prefork children).
+Leases and messages are kept alive by the main process from what its pool runs, never by the computing child:
+one call into igraph may hold the interpreter's lock for many seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import uuid
+from typing import Any, ClassVar
+
+import redis
+from celery import Celery, bootsteps, signals
+from celery.worker import state as worker_state
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.connect import check_server, redis_client
+from communitree_shared.errors import InfrastructureError, UsageError
+from communitree_shared.ledger import Ledger, reconciler
+from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+from communitree_workers.runtime.registry import handlers
+from communitree_workers.runtime.runner import Runner
+from communitree_workers.runtime.services import Services
+
+log = logging.getLogger(__name__)
+
+#: A request that runs longer than its deadline and this is no longer kept alive: it hangs.
+HUNG_AFTER = 120.0
+
+KINDS = {"models": MODEL_QUEUES, "cpu": CPU_QUEUES}
+
+
+def queues_of(names: list[str]) -> tuple[str, list[str]]:
+    """Return the kind of worker and its queues; a kind's name stands for all of its queues.
+
+    Raises:
+        UsageError: an unknown queue, or queues of both kinds.
+    """
+    wanted = [q for name in names for q in KINDS.get(name, (name,))]
+    unknown = sorted(set(wanted) - set(MODEL_QUEUES) - set(CPU_QUEUES))
+    if unknown:
+        known = ", ".join((*KINDS, *MODEL_QUEUES, *CPU_QUEUES))
+        raise UsageError(f"There is no queue {unknown[0]!r}.", hint=f"Queues: {known}.")
+    kinds = {"models" if q in MODEL_QUEUES else "cpu" for q in wanted}
+    if len(kinds) != 1:
+        raise UsageError(
+            "One worker serves either model queues or CPU queues.",
+            hint=f"Start two: one for {', '.join(MODEL_QUEUES)}; one for the others.",
+        )
+    return kinds.pop(), wanted
+
+
+class Worker:
+    """One worker process and its pool."""
+
+    def __init__(self, settings: Settings, names: list[str]) -> None:
+        self.settings = settings
+        self.kind, self.queues = queues_of(names or ["models"])
+        self.token = uuid.uuid4().hex
+        self.handlers = handlers()
+        self._runner: Runner | None = None
+        self._runner_lock = threading.Lock()
+
+    def runner(self) -> Runner:
+        """Return this process's runner; a forked child makes its own connections."""
+        with self._runner_lock:
+            if self._runner is None or self._runner.services.pid != os.getpid():
+                services = Services(self.settings, threaded=self.kind == "models", token=self.token)
+                self._runner = Runner(services, self.handlers)
+            return self._runner
+
+    def run(self) -> None:
+        """Serve until told to stop (SIGTERM: what runs is finished first).
+
+        Raises:
+            InfrastructureError: a server is misconfigured; said once, before any message is taken.
+        """
+        client = redis_client(self.settings)
+        Ledger(client, patience=60).wait()
+        check_server(client)
+        Store(self.settings, patience=60).ensure_bucket()
+        app = self._app()
+        # Used from the worker's own loop, which must not be held up: it never waits for a Redis that is away.
+        ledger = Ledger(client, patience=0)
+        ledger.token = self.token
+        main = Main(self, ledger)
+        main.install(app)
+        slots = self.settings.model_slots if self.kind == "models" else self.settings.cpu_slots
+        pool = "threads" if self.kind == "models" else "prefork"
+        worker = app.Worker(
+            pool=pool,
+            concurrency=slots,
+            queues=",".join(QUEUE_PREFIX + q for q in self.queues),
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            hostname=f"{self.kind}-{self.token[:8]}@%h",
+            loglevel=self.settings.log_level,
+            quiet=True,
+        )
+        log.info(
+            "serving %s with %d %s", ", ".join(self.queues), slots, "threads" if pool == "threads" else "processes"
+        )
+        worker.start()
+
+    def _app(self) -> Celery:
+        from communitree_shared.broker import make_app
+
+        app = make_app(self.settings)
+
+        def hand_over(body: Any) -> None:
+            self.runner().run(body)
+
+        for name in TASKS:
+            app.task(hand_over, name=name, ignore_result=True, bind=False)
+        return app
+
+
+class Main:
+    """What the main process does beside Celery: keep leases and messages alive, offer to be the reconciler."""
+
+    def __init__(self, worker: Worker, ledger: Ledger) -> None:
+        self.worker = worker
+        self.settings = worker.settings
+        self.ledger = ledger
+        self._started: dict[str, float] = {}
+
+    def install(self, app: Celery) -> None:
+        """Hook into the app's worker."""
+        main = self
+
+        class Heartbeat(bootsteps.StartStopStep):  # type: ignore[misc]
+            """Beats from the worker's own loop, so that a busy pool cannot delay it."""
+
+            requires: ClassVar[set[str]] = {"celery.worker.consumer.tasks:Tasks"}
+
+            def start(self, parent: Any) -> None:
+                main.beat(parent)
+                period = min(main.settings.lease_renewal, main.settings.visibility_timeout / 4)
+                self.timer = parent.timer.call_repeatedly(period, main.beat, (parent,), priority=10)
+
+            def stop(self, parent: Any) -> None:
+                timer = getattr(self, "timer", None)
+                if timer is not None:
+                    timer.cancel()
+                    self.timer = None
+
+        app.steps["consumer"].add(Heartbeat)
+        signals.task_failure.connect(self.on_lost, weak=False)
+        signals.worker_ready.connect(self.on_ready, weak=False)
+
+    def on_ready(self, **_: Any) -> None:
+        """Start what runs in threads of the main process."""
+        from communitree_shared.broker import Publisher, make_app
+
+        own = Ledger(redis_client(self.settings), patience=5)
+        own.token = self.worker.token
+        reconciler.start(self.settings, own, Publisher(make_app(self.settings), own))
+        if self.worker.kind == "models":
+            threading.Thread(target=self.listen, name="cancel", daemon=True).start()
+
+    def beat(self, parent: Any) -> None:
+        """Keep the leases of what runs, and the broker's record of what was taken."""
+        tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
+        members = [m for request in list(worker_state.active_requests) for m in _members(request)]
+        try:
+            if tags:
+                now = self.ledger.redis.time()
+                stamp = now[0] + now[1] / 1e6
+                self.ledger.redis.zadd("unacked_index", dict.fromkeys(tags, stamp), xx=True)
+            lost = self.ledger.renew(members, self.settings.lease) if members else []
+        except (redis.RedisError, OSError, InfrastructureError) as error:
+            log.warning("a heartbeat was missed: %s", error)
+            return
+        if lost and self.worker.kind == "models":
+            self.worker.runner().cancel(lost)
+
+    def on_lost(self, sender: Any = None, args: Any = None, exception: Any = None, **_: Any) -> None:
+        """A child died: give its units back at once instead of waiting for their leases."""
+        for body in args or ():
+            if not isinstance(body, dict):
+                continue
+            for unit in body.get("units", []):
+                with contextlib.suppress(InfrastructureError):  # then its lease runs out
+                    self.ledger.give_back(
+                        body["tenant"], body["job"], body["stage"], unit["id"], delay_s=0, refund=False,
+                        why=f"its worker process died: {exception}"[:300],
+                    )  # fmt: skip
+
+    def listen(self) -> None:
+        """Stop model calls of cancelled jobs at once; what a lost message misses, the heartbeat notices."""
+        client = redis_client(self.settings)
+        while True:
+            try:
+                channel = client.pubsub(ignore_subscribe_messages=True)
+                channel.subscribe(rk.CANCELLED)
+                for message in channel.listen():
+                    self.worker.runner().cancel([str(message["data"])])
+            except (redis.RedisError, OSError):
+                threading.Event().wait(2)
+
+
+def _members(request: Any) -> list[str]:
+    try:
+        body = request.args[0]
+        return [f"{body['tenant']}|{body['job']}|{body['stage']}|{unit['id']}" for unit in body["units"]]
+    except (IndexError, KeyError, TypeError):
+        return []

@@ -1,0 +1,113 @@
+"""What a stage's function gets, and what it gives back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from communitree_shared.keys import Keys
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
+from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_workers.runtime.services import Services
+from communitree_workers.tables import io
+
+
+@dataclass
+class Outcome:
+    """The end of a unit. `data` is kept in the ledger (small), `event` is told to who follows the job."""
+
+    ok: bool = True
+    data: dict[str, Any] = field(default_factory=dict)
+    event: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class UnitContext:
+    """One unit of one message, with the services of its process."""
+
+    services: Services
+    message: Message
+    unit: Unit
+    attempt: int
+    deadline: float | None
+    cancelled: Callable[[], bool]
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """Return the unit's arguments."""
+        return self.unit.args
+
+    @property
+    def keys(self) -> Keys:
+        """Return the object keys of the job's tenant."""
+        return self.services.keys(self.message.tenant)
+
+    # --- the job's request ----------------------------------------------------------------------------------
+
+    def _request(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(self.services.object(self.keys.job(self.message.job, "request.json")))
+        return value
+
+    def corpus_request(self) -> tuple[CorpusRequest, IndexOptions]:
+        """Return a corpus job's request and its options."""
+        request = CorpusRequest.model_validate(self._request())
+        return request, IndexOptions.model_validate(request.options)
+
+    def query_request(self) -> tuple[QueryRequest, QueryOptions]:
+        """Return a query job's request and its options."""
+        request = QueryRequest.model_validate(self._request())
+        return request, QueryOptions.model_validate(request.options)
+
+    def look_request(self) -> LookRequest:
+        """Return a look's request."""
+        return LookRequest.model_validate(self._request())
+
+    async def load(self, key: str) -> bytes:
+        """Return an immutable object without holding up the loop.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return await asyncio.to_thread(self.services.object, key)
+
+    async def save(self, key: str, data: bytes) -> None:
+        """Write an object without holding up the loop."""
+        await asyncio.to_thread(self.services.store.put, key, data)
+
+    # --- tables of a version --------------------------------------------------------------------------------
+
+    def read(self, corpus: str, version: str, *names: str) -> io.Tables:
+        """Return tables of a version."""
+        return {name: self.services.table(self.keys.table(corpus, version, name)) for name in names}
+
+    def write(self, corpus: str, version: str, tables: dict[str, pa.Table]) -> None:
+        """Write tables of a version that is not published yet."""
+        for name, table in tables.items():
+            self.services.store.put(self.keys.table(corpus, version, name), io.to_bytes(io.conform(name, table)))
+
+    # --- what follows ---------------------------------------------------------------------------------------
+
+    def step(self, step: Step) -> None:
+        """Open the step that follows; repeating it changes nothing."""
+        ledger = self.services.ledger
+        self.services.publisher.publish(ledger.step(self.message.tenant, self.message.job, step))
+
+    def open(self, stage: Stage, messages: Iterable[tuple[str, str, list[str], str]]) -> None:
+        """Seal a wide stage with these messages; repeating it changes nothing."""
+        ledger = self.services.ledger
+        _, outgoing = ledger.open(self.message.tenant, self.message.job, stage, list(messages))
+        self.services.publisher.publish(outgoing)
+
+    def messages(self, stage: Stage, units: Iterable[Unit], *, local: bool, per_message: int = 1) -> list[Any]:
+        """Return the messages that carry these units."""
+        return stage.messages(self.message.tenant, self.message.job, units, local=local, per_message=per_message)
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Append an event to the job's stream."""
+        self.services.ledger.event(self.message.tenant, self.message.job, kind, **fields)

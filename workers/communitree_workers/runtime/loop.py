@@ -1,0 +1,45 @@
+"""Where coroutines run: one event loop a process, for its whole life."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own: hundreds of model calls in flight, submitted from pool threads."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        # Reads and writes of objects, so that a slow store does not hold up the loop.
+        self.loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(64, thread_name_prefix="objects"))
+        threading.Thread(target=self._run, name="loop", daemon=True).start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Start a coroutine; cancelling the future cancels the coroutine."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+
+class LoopHere:
+    """An event loop in the calling thread, for processes that compute and await nothing for long."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run a coroutine to its end and return its finished future."""
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        try:
+            future.set_result(self.loop.run_until_complete(work))
+        except Exception as error:
+            future.set_exception(error)
+        return future

@@ -1,0 +1,163 @@
+"""How a message is worked on: begin, work, arrive. The rules of delivery live here and in the ledger's scripts.
+
+Every unit of a message ends in one of these ways, and none of them is silent:
+
+- it arrives, with an outcome or with a cause of failure;
+- it is given back (infrastructure away, unexpected error) and the reconciler publishes it again;
+- another worker holds or has ended it, or its job has ended: nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from communitree_shared.errors import BadInput, Cancelled, CommunitreeError, InfrastructureError, NewerMessage
+from communitree_shared.messages import QUEUE_PREFIX, TASKS, Message, Unit, parse_message
+from communitree_shared.rediskeys import parked
+from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.services import Services
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[UnitContext], Outcome] | Callable[[UnitContext], Coroutine[Any, Any, Outcome]]
+
+#: Pause before a unit whose infrastructure was away is tried again, and before an unexpected error is (times attempt).
+GIVE_BACK = 2.0
+RETRY_AFTER_ERROR = 1.0
+
+
+class Runner:
+    """Works on messages with the handlers of one process."""
+
+    def __init__(self, services: Services, handlers: dict[str, Handler]) -> None:
+        self.services = services
+        self.handlers = handlers
+        self._running: dict[str, concurrent.futures.Future[Outcome]] = {}
+        self._lock = threading.Lock()
+
+    def run(self, body: Any) -> None:
+        """Work on one message as it came from the broker. Never raises for a bad one."""
+        try:
+            message = parse_message(body)
+        except NewerMessage as newer:
+            self._park(body, newer)
+            return
+        except BadInput as bad:
+            log.error("a message was dropped: %s", bad)
+            return
+        queue = QUEUE_PREFIX + TASKS[message.task]
+        settings = self.services.settings
+        begun = self.services.ledger.begin(
+            message.tenant, message.job, message.stage, message.id, queue,
+            [u.id for u in message.units], settings.lease, settings.max_attempts,
+        )  # fmt: skip
+        self._publish(begun.outgoing)
+        until = min((d for d in (message.deadline, begun.deadline) if d), default=None)
+        units = [u for u in message.units if begun.verdicts[u.id] == "go"]
+        contexts = [self._context(message, unit, begun.attempts[unit.id], until) for unit in units]
+        handler = self.handlers[message.task]
+        if asyncio.iscoroutinefunction(handler):
+            self._side_by_side(contexts, handler)
+        else:
+            for context in contexts:
+                self._settle(context, self._call(handler, context))
+
+    def cancel(self, members: list[str]) -> None:
+        """Stop running units, by ledger member (`tenant|job|stage|unit`) or prefix of one (`tenant|job`)."""
+        with self._lock:
+            hit = [f for m, f in self._running.items() if any(m == x or m.startswith(x + "|") for x in members)]
+        for future in hit:
+            future.cancel()
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _context(self, message: Message, unit: Unit, attempt: int, deadline: float | None) -> UnitContext:
+        member = _member(message, unit)
+
+        def cancelled() -> bool:
+            future = self._running.get(member)
+            return future is not None and future.cancelled()
+
+        return UnitContext(self.services, message, unit, attempt, deadline, cancelled)
+
+    def _side_by_side(self, contexts: list[UnitContext], handler: Any) -> None:
+        futures: dict[concurrent.futures.Future[Outcome], UnitContext] = {}
+        for context in contexts:
+            future = self.services.loop.submit(handler(context))
+            futures[future] = context
+            with self._lock:
+                self._running[_member(context.message, context.unit)] = future
+        for future in concurrent.futures.as_completed(futures):
+            context = futures[future]
+            with self._lock:
+                self._running.pop(_member(context.message, context.unit), None)
+            self._settle(context, lambda future=future: future.result())  # type: ignore[misc]
+
+    @staticmethod
+    def _call(handler: Any, context: UnitContext) -> Callable[[], Outcome]:
+        return lambda: handler(context)  # type: ignore[no-any-return]
+
+    def _settle(self, context: UnitContext, result: Callable[[], Outcome]) -> None:
+        """Turn what a handler returned or raised into an arrival, or give the unit back."""
+        message, unit = context.message, context.unit
+        started = time.monotonic()
+        try:
+            outcome = result()
+        except InfrastructureError as error:
+            log.warning("%s %s waits: %s", message.task, unit.id, error)
+            self._give_back(context, GIVE_BACK, refund=True, why=str(error))
+            return
+        except (Cancelled, asyncio.CancelledError, concurrent.futures.CancelledError):
+            return  # the job has ended; there is nothing to arrive at
+        except CommunitreeError as error:
+            outcome = Outcome(ok=False, data={"cause": error.code, "message": error.message, "hint": error.hint})
+        except Exception as error:
+            log.exception("%s %s failed at attempt %d", message.task, unit.id, context.attempt)
+            why = f"{type(error).__name__}: {error}"[:500]
+            self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
+            return
+        event = {"attempt": context.attempt, "seconds": f"{time.monotonic() - started:.3f}", **outcome.event}
+        if not outcome.ok:
+            event.setdefault("cause", outcome.data.get("cause", ""))
+            event.setdefault("message", str(outcome.data.get("message", ""))[:300])
+        try:
+            _, outgoing = self.services.ledger.arrive(
+                message.tenant, message.job, message.stage, unit.id,
+                ok=outcome.ok, outcome={**outcome.data, "attempt": context.attempt}, event=event,
+            )  # fmt: skip
+        except InfrastructureError:
+            log.warning("%s %s could not arrive; its output is kept and it is tried again", message.task, unit.id)
+            return
+        self._publish(outgoing)
+
+    def _give_back(self, context: UnitContext, delay: float, *, refund: bool, why: str) -> None:
+        message = context.message
+        try:
+            self.services.ledger.give_back(
+                message.tenant, message.job, message.stage, context.unit.id, delay_s=delay, refund=refund, why=why
+            )
+        except InfrastructureError:
+            log.warning("%s %s is left to its lease", message.task, context.unit.id)
+
+    def _publish(self, outgoing: list[Any]) -> None:
+        try:
+            self.services.publisher.publish(outgoing)
+        except InfrastructureError as error:
+            log.warning("%s; the reconciler publishes them", error)
+
+    def _park(self, body: Any, newer: NewerMessage) -> None:
+        import json
+
+        log.warning("parked for a newer worker: %s", newer)
+        queue = QUEUE_PREFIX + TASKS.get(str(body.get("task")), "unknown") if isinstance(body, dict) else "unknown"
+        self.services.ledger.redis.lpush(parked(queue), json.dumps(body))
+
+
+def _member(message: Message, unit: Unit) -> str:
+    return f"{message.tenant}|{message.job}|{message.stage}|{unit.id}"

@@ -1,0 +1,74 @@
+"""What a worker process holds for its whole life: connections, caches, the model client, the event loop."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from communitree_shared.broker import Publisher, make_app
+from communitree_shared.connect import async_redis_client, redis_client
+from communitree_shared.keys import Keys
+from communitree_shared.ledger import Ledger
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+from communitree_workers.model.client import ModelClient
+from communitree_workers.runtime.cache import Cache
+from communitree_workers.runtime.loop import LoopHere, LoopThread
+from communitree_workers.tables import io
+
+#: How long a worker waits for servers that are away before it gives a unit back.
+PATIENCE = 600.0
+
+
+class Services:
+    """One process's services. `threaded`: pool threads submit coroutines to one loop thread."""
+
+    def __init__(self, settings: Settings, *, threaded: bool, token: str) -> None:
+        self.settings = settings
+        self.store = Store(settings, patience=PATIENCE)
+        self.ledger = Ledger(redis_client(settings), patience=PATIENCE)
+        self.ledger.token = token
+        self.app = make_app(settings)
+        self.publisher = Publisher(self.app, self.ledger)
+        self.loop: LoopThread | LoopHere = LoopThread() if threaded else LoopHere()
+        self.objects = Cache(64 * 2**20)
+        self.parsed = Cache(512 * 2**20)
+        self.pid = os.getpid()
+
+    @cached_property
+    def models(self) -> ModelClient:
+        """Return the model client; its session opens in the loop at the first call."""
+        return ModelClient(self.settings, async_redis_client(self.settings), "communitree:")
+
+    def keys(self, tenant: str) -> Keys:
+        """Return the object keys of a tenant."""
+        return Keys(tenant, self.settings.s3_prefix)
+
+    def object(self, key: str) -> bytes:
+        """Return an immutable object, from the cache where it is there.
+
+        Raises:
+            KeyError: there is none.
+        """
+
+        def read() -> tuple[bytes, int]:
+            data = self.store.get(key)
+            return data, len(data)
+
+        return self.objects.get(key, read)
+
+    def table(self, key: str) -> pa.Table:
+        """Return an immutable Parquet table, parsed, from the cache where it is there."""
+
+        def read() -> tuple[pa.Table, int]:
+            table = io.from_bytes(self.store.get(key))
+            return table, table.nbytes
+
+        return self.parsed.get(key, read)
+
+    def value(self, key: str, make: Any) -> Any:
+        """Return something derived from immutable objects; `make` gives (value, bytes)."""
+        return self.parsed.get(key, make)
