@@ -1,0 +1,186 @@
+"""Which file is which table, and the bytes of a file as a table of whatever columns it has."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from communitree_shared.errors import BadInput
+from communitree_shared.tables import (
+    COMMUNITIES,
+    COMMUNITY_REPORTS,
+    COVARIATES,
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+)
+
+#: Where a file's bytes come from: themselves, a path, or something that opens them.
+Source = bytes | Path | Callable[[], BinaryIO]
+
+#: GraphRAG 0.x and 1.x: one row for each entity and level.
+NODES = "nodes"
+
+#: Files we can read; others are ignored with a note.
+SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+
+_STEMS = {
+    "documents": DOCUMENTS, "text_units": TEXT_UNITS, "entities": ENTITIES, "relationships": RELATIONSHIPS,
+    "covariates": COVARIATES, "communities": COMMUNITIES, "community_reports": COMMUNITY_REPORTS, "nodes": NODES,
+    "edges": RELATIONSHIPS, "links": RELATIONSHIPS, "relations": RELATIONSHIPS, "claims": COVARIATES,
+}  # fmt: skip
+
+#: No row of a CSV file may be larger than this.
+_CSV_BLOCK = 256 << 20
+
+
+@dataclass
+class Raw:
+    """A file's table before its columns are understood; `named` = its column names in lower case."""
+
+    file: str
+    table: pa.Table
+    named: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.named = {name.strip().lower(): name for name in reversed(self.table.column_names)}
+
+    def find(self, *names: str) -> str | None:
+        """Return the first of these columns that the table has, by its own spelling."""
+        return next((self.named[name] for name in names if name in self.named), None)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+def table_name(file: str) -> str | None:
+    """Return the table that a file's name says it holds, None where it says none."""
+    path = PurePosixPath(file.replace("\\", "/"))
+    if path.suffix.lower() not in SUFFIXES:
+        return None
+    return _STEMS.get(path.stem.lower().removeprefix("create_final_"))
+
+
+def is_readable(file: str) -> bool:
+    """Say whether the file has a form that we read."""
+    return PurePosixPath(file.lower()).suffix in SUFFIXES
+
+
+def sort_out(files: Mapping[str, Source]) -> tuple[dict[str, str], list[str]]:
+    """Return table → file for the files whose name says what they are, and the other files, both sorted.
+
+    Raises:
+        BadInput: two files for one table.
+    """
+    known: dict[str, str] = {}
+    others = []
+    for file in sorted(files):
+        name = table_name(file)
+        if name is None:
+            others.append(file)
+        elif name in known:
+            raise BadInput(
+                f"{known[name]} and {file} both hold the table {name}.",
+                hint="Keep one of them: point at the folder of one run, in one format.",
+            )
+        else:
+            known[name] = file
+    return known, others
+
+
+def load(file: str, source: Source) -> Raw:
+    """Return the file's table.
+
+    Raises:
+        BadInput: the file is damaged or not what its name says; names the place as far as it is known.
+    """
+    suffix = PurePosixPath(file.lower()).suffix
+    try:
+        if suffix == ".parquet":
+            return Raw(file, pq.read_table(source if isinstance(source, Path) else io.BytesIO(_bytes(source))))
+        data = _bytes(source)
+        if suffix in (".csv", ".tsv"):
+            return Raw(file, _csv(data, "\t" if suffix == ".tsv" else None))
+        return Raw(file, _json(data, file, suffix))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        expected = "tables in Parquet" if suffix == ".parquet" else f"a table as {suffix[1:].upper()} in UTF-8"
+        raise BadInput(f"{file}: expected {expected}: {error}", hint="Write the file again.") from error
+
+
+def _bytes(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, Path):
+        return source.read_bytes()
+    with source() as stream:
+        return stream.read()
+
+
+def _csv(data: bytes, delimiter: str | None) -> pa.Table:
+    """Read all columns as text: what a column is, we know better than a guess by its first rows."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    head = data[: 1 << 16].decode("utf-8", errors="ignore")
+    first = head.splitlines()[0] if head.strip() else ""
+    if delimiter is None:
+        delimiter = max(",;\t", key=first.count)
+    if not first:
+        return pa.table({})
+    names = next(csv.reader(io.StringIO(head), delimiter=delimiter))
+    unnamed = [name if name.strip() else f"unnamed: {place}" for place, name in enumerate(names)]
+    return pa_csv.read_csv(
+        io.BytesIO(data),
+        read_options=pa_csv.ReadOptions(
+            column_names=unnamed, skip_rows_after_names=1, block_size=min(_CSV_BLOCK, max(1 << 20, len(data) + 1))
+        ),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(unnamed, pa.string()), strings_can_be_null=False
+        ),
+    )
+
+
+def _json(data: bytes, file: str, suffix: str) -> pa.Table:
+    """Read rows of objects. Types are not guessed from texts, so that dates stay as they were written."""
+    rows: list[dict[str, Any]] = []
+    if suffix == ".json":
+        try:
+            loaded = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
+        except orjson.JSONDecodeError as error:
+            raise BadInput(f"{file}: expected a JSON array of objects: {error}") from error
+        numbered = enumerate(loaded, 1) if isinstance(loaded, list) else [(1, loaded)]
+    else:
+        numbered = _lines(data, file)
+    for place, row in numbered:
+        if not isinstance(row, dict):
+            raise BadInput(f"{file}: row {place}: expected an object, found {str(row)[:80]!r}.")
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: _array([row.get(name) for row in rows]) for name in names})
+
+
+def _lines(data: bytes, file: str) -> Any:
+    for place, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield place, orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise BadInput(f"{file}: line {place}: expected one JSON object: {error}") from error
+
+
+def _array(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        mixed = [v if v is None or isinstance(v, str) else orjson.dumps(v).decode() for v in values]
+        return pa.array(mixed, pa.string())
