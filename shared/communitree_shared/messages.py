@@ -33,6 +33,7 @@ TASKS: dict[str, str] = {
     "communitree.corpus.cluster.v1": "cluster",
     "communitree.corpus.subtree.v1": "cluster",
     "communitree.corpus.assemble.v1": "cluster",
+    "communitree.corpus.rows.v1": "corpus",
     "communitree.corpus.level.v1": "corpus",
     "communitree.corpus.report.v1": "report",
     "communitree.corpus.publish.v1": "corpus",

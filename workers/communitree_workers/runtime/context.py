@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -14,8 +14,11 @@ from communitree_shared.keys import Keys
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
 from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_workers.runtime.loop import LoopHere
 from communitree_workers.runtime.services import Services
 from communitree_workers.tables import io
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -74,11 +77,17 @@ class UnitContext:
         Raises:
             KeyError: there is none.
         """
-        return await asyncio.to_thread(self.services.object, key)
+        return await self.to_thread(self.services.object, key)
 
     async def save(self, key: str, data: bytes) -> None:
         """Write an object without holding up the loop."""
-        await asyncio.to_thread(self.services.store.put, key, data)
+        await self.to_thread(self.services.store.put, key, data)
+
+    async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
+        """Run blocking work without holding up the loop; in a process that computes, simply run it."""
+        if isinstance(self.services.loop, LoopHere):
+            return work(*args)
+        return await asyncio.to_thread(work, *args)
 
     # --- tables of a version --------------------------------------------------------------------------------
 

@@ -9,15 +9,11 @@ def handlers() -> dict[str, Handler]:
     """Return the handlers of all tasks. Imported late: the stages' libraries take a second to load."""
     from communitree_workers.cluster import tasks as cluster
     from communitree_workers.corpus import tasks as corpus
+    from communitree_workers.look import tasks as look
+    from communitree_workers.publish import finish
+    from communitree_workers.publish import tasks as publish
     from communitree_workers.query import tasks as query
     from communitree_workers.report import tasks as report
-    from communitree_workers.runtime import finish, look
 
-    return {
-        **corpus.HANDLERS,
-        **cluster.HANDLERS,
-        **report.HANDLERS,
-        **query.HANDLERS,
-        "communitree.job.finish.v1": finish.finish,
-        "communitree.look.v1": look.look,
-    }
+    modules = (corpus, cluster, report, publish, finish, query, look)
+    return {name: handler for module in modules for name, handler in module.HANDLERS.items()}

@@ -1,0 +1,165 @@
+"""The corpus stage's tasks: read inputs, call the core, write outputs, say what follows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from communitree_shared.errors import BadInput
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.messages import CorpusRequest, Unit
+from communitree_shared.options import IndexOptions
+from communitree_shared.results import Usage
+from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
+from communitree_shared.tables import DOCUMENTS, ENTITIES, TEXT_UNITS
+from communitree_workers.corpus import extract_model, uploads
+from communitree_workers.corpus.extract_builtin import extract_units
+from communitree_workers.corpus.graph_import import read_graph
+from communitree_workers.corpus.merge import merge
+from communitree_workers.model.client import CallContext, ChatRequest
+from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.runner import Handler
+from communitree_workers.tables import io
+from communitree_workers.text.words import language
+
+MERGE = Step("merge", "communitree.corpus.merge.v1")
+CLUSTER = Step("cluster", "communitree.corpus.cluster.v1")
+
+
+def ingest(context: UnitContext) -> Outcome:
+    """Read documents (or graph tables), cut text units, and seal the extraction."""
+    request, options = context.corpus_request()
+    services = context.services
+    models = {stage: services.settings.model(stage).model for stage in MODEL_STAGES}
+    services.ledger.update(context.message.tenant, context.message.job, {"models": json.dumps(models)})
+    if options.graph:
+        return _ingest_graph(context, request, options)
+    tables, notes = uploads.read(context, request, options)
+    if tables[TEXT_UNITS].num_rows == 0:
+        raise BadInput(
+            f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
+            hint="; ".join(notes[:3]),
+        )
+    spoken = _language(tables)
+    context.write(request.corpus, request.version, tables)
+    units = _extract_units(context, request, options, tables, models["extract"], spoken)
+    done = set(services.store.keys(context.keys.units(request.corpus, "extract")))
+    missing = [u for u in units if context.keys.unit(request.corpus, "extract", u.id) not in done]
+    plan = {
+        "units": [u.id for u in units], "language": spoken, "notes": notes, "model": models["extract"],
+        "reused": len(units) - len(missing),
+    }  # fmt: skip
+    services.store.put_json(context.keys.artifact(request.corpus, request.version, "extract.json"), plan)
+    local = models["extract"] == EXTRACTIVE
+    stage = Stage("extract", "communitree.corpus.extract.v1", MERGE, window=services.settings.window)
+    context.open(stage, context.messages(stage, missing, local=local))
+    counts = {"documents": tables[DOCUMENTS].num_rows, "text_units": tables[TEXT_UNITS].num_rows}
+    return Outcome(data={"notes": notes[:100], **counts}, event={**counts, "notes": "; ".join(notes[:5])})
+
+
+def _ingest_graph(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> Outcome:
+    services = context.services
+    files = {
+        d["name"]: services.store.get(context.keys.document(request.corpus, d["sha256"])) for d in request.documents
+    }
+    graph = read_graph(files, options)
+    context.write(request.corpus, request.version, graph.tables)
+    keep = graph.communities is not None and not options.cluster.recluster
+    plan = {
+        "units": [], "language": _language(graph.tables), "notes": [*graph.notes, *graph.warnings], "kept": keep,
+        "warnings": graph.warnings, "model": EXTRACTIVE,
+    }  # fmt: skip
+    services.store.put_json(context.keys.artifact(request.corpus, request.version, "extract.json"), plan)
+    for name, table in (("kept_communities", graph.communities), ("kept_reports", graph.reports)):
+        if keep and table is not None:
+            key = context.keys.artifact(request.corpus, request.version, f"{name}.parquet")
+            services.store.put(key, io.to_bytes(table))
+    context.step(CLUSTER)
+    counts = {name: table.num_rows for name, table in graph.tables.items()}
+    return Outcome(data={"notes": plan["notes"], **counts}, event={**counts, "notes": "; ".join(plan["notes"][:5])})
+
+
+def _language(tables: io.Tables) -> str:
+    source = tables[TEXT_UNITS]["text"] if tables[TEXT_UNITS].num_rows else tables[ENTITIES]["description"]
+    # The middle says more about a corpus than its first page.
+    step = max(1, len(source) // 20)
+    return language("\n".join(str(source[i].as_py() or "")[:500] for i in range(0, len(source), step)))
+
+
+def _extract_units(
+    context: UnitContext, request: CorpusRequest, options: IndexOptions, tables: io.Tables, model: str, spoken: str
+) -> list[Unit]:
+    """One unit a shard of the built-in extractor, or one a text unit for a model; ids are hashes of their input."""
+    ids = tables[TEXT_UNITS]["id"].to_pylist()
+    chosen = options.extract.model_dump_json()
+    prompts = json.dumps({k: v for k, v in options.prompts.items() if k in extract_model.PROMPTS}, sort_keys=True)
+    size = options.extract.shard_units if model == EXTRACTIVE else 1
+    units = []
+    for start in range(0, len(ids), size):
+        part = ids[start : start + size]
+        text = "\n".join([context.message.tenant, model, chosen, prompts, spoken, extract_model.VERSION, *part])
+        identity = hashlib.sha256(text.encode()).hexdigest()[:40]
+        args = {"start": start, "rows": len(part), "language": spoken, "model": model, "version": request.version}
+        units.append(Unit(id=identity, args={**args, "corpus": request.corpus}))
+    return units
+
+
+async def extract(context: UnitContext) -> Outcome:
+    """Find entities and relationships in one shard of text units."""
+    args = context.args
+    corpus, options = args["corpus"], context.corpus_request()[1]
+    key = context.keys.unit(corpus, "extract", context.unit.id)
+    if context.attempt > 1 and context.services.store.exists(key):
+        return Outcome(event={"reused": 1})
+    await context.load(context.keys.table(corpus, args["version"], TEXT_UNITS))
+    table = context.read(corpus, args["version"], TEXT_UNITS)[TEXT_UNITS].slice(args["start"], args["rows"])
+    if args["model"] == EXTRACTIVE:
+        shard = extract_units(table, options.extract, args["language"])
+        await context.save(key, shard.to_bytes())
+        return Outcome(event={"text_units": args["rows"]})
+    call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+    usage = Usage()
+
+    async def ask(messages: list[dict[str, str]], schema: dict[str, Any] | None) -> tuple[str, Any]:
+        nonlocal usage
+        chat = ChatRequest(messages=messages, schema=schema, json=schema is not None)
+        reply = await context.services.models.complete("extract", chat, call)
+        usage = usage + reply.usage
+        return reply.text, reply.value
+
+    row = table.to_pylist()[0]
+    result = await extract_model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
+    await context.save(key, json.dumps(result, ensure_ascii=False, sort_keys=True).encode())
+    return Outcome(data={"usage": usage.model_dump()}, event={"text_units": 1, "lost": result.get("lost", 0)})
+
+
+def merge_shards(context: UnitContext) -> Outcome:
+    """Unite what the shards found into one table each."""
+    request, options = context.corpus_request()
+    services = context.services
+    plan = services.store.get_json(context.keys.artifact(request.corpus, request.version, "extract.json"))
+    folder = context.keys.units(request.corpus, "extract")
+    shards, failed = [], 0
+    for identity in plan["units"]:
+        data = services.store.find(folder + identity)
+        if data is None:
+            failed += 1  # its text is still held, by a `document` entity
+        else:
+            shards.append(data)
+    tables = context.read(request.corpus, request.version, DOCUMENTS, TEXT_UNITS)
+    tables, stats = merge(tables, shards, options.extract)
+    context.write(request.corpus, request.version, tables)
+    plan.update(failed=failed, merge=stats)
+    services.store.put_json(context.keys.artifact(request.corpus, request.version, "extract.json"), plan)
+    context.step(CLUSTER)
+    counts = {name: table.num_rows for name, table in tables.items()}
+    return Outcome(data={"failed": failed}, event={**counts, "failed": failed})
+
+
+
+HANDLERS: dict[str, Handler] = {
+    "communitree.corpus.ingest.v1": ingest,
+    "communitree.corpus.extract.v1": extract,
+    "communitree.corpus.merge.v1": merge_shards,
+}

@@ -1,0 +1,1 @@
+"""Publishing a version, and ending jobs: where the stages' outputs come together."""

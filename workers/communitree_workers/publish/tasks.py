@@ -1,0 +1,173 @@
+"""Publish a version: tables checked, manifest written last, `current` swapped in one step."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import orjson
+
+from communitree_shared.errors import IntegrityError
+from communitree_shared.messages import CorpusRequest
+from communitree_shared.options import IndexOptions
+from communitree_shared.results import (
+    IndexCounts,
+    IndexCoverage,
+    IndexResult,
+    LevelCounts,
+    LlmAccount,
+    ReportCounts,
+)
+from communitree_shared.tables import (
+    COMMUNITIES,
+    COMMUNITY_REPORTS,
+    COVARIATES,
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+)
+from communitree_workers.cluster.checks import check_tree
+from communitree_workers.publish.seconds import index_seconds
+from communitree_workers.query.view import build_view
+from communitree_workers.report.records import Report
+from communitree_workers.report.table import report_table
+from communitree_workers.report.tasks import TABLES, gather, usage_of
+from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.runner import Handler
+from communitree_workers.tables import io
+from communitree_workers.tables.check import check_tables
+
+#: Name of the stored query view beside a version's tables.
+VIEW = "view.bin"
+
+
+def publish(context: UnitContext) -> Outcome:
+    """Make the reports table, check everything, and swap the published version.
+
+    Raises:
+        IntegrityError: a table breaks an invariant; the old version stays published.
+    """
+    request, options = context.corpus_request()
+    store, keys = context.services.store, context.keys
+    plan = store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
+    stats = store.get_json(keys.artifact(request.corpus, request.version, "tree.json"))
+    tables = context.read(request.corpus, request.version, *TABLES)
+    if plan.get("kept"):
+        tables |= context.read(request.corpus, request.version, COMMUNITY_REPORTS)
+        reused: set[int] = set()
+    else:
+        reports, reused = _all_reports(context, request, options)
+        made = report_table(tables[COMMUNITIES], reports, options.read.encoding_model)
+        tables[COMMUNITY_REPORTS] = made
+        context.write(request.corpus, request.version, {COMMUNITY_REPORTS: made})
+    broken = [*check_tables(tables), *check_tree(tables)]
+    if broken:
+        raise IntegrityError(
+            f"The new version of {request.corpus!r} breaks {len(broken)} invariants and is not published: {broken[0]}",
+            hint="; ".join(broken[1:4]),
+        )
+    store.put(keys.artifact(request.corpus, request.version, VIEW), build_view(tables).to_bytes())
+    result = _result(context, request, tables, plan, stats, reused)
+    manifest = {
+        "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
+        "result": result.model_dump(), "tree": stats, "extract": {k: v for k, v in plan.items() if k != "units"},
+        "format": 1,
+    }  # fmt: skip
+    store.put(keys.manifest(request.corpus, request.version), orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))
+    store.put_json(
+        keys.current(request.corpus), {"version": request.version, "corpus": request.corpus, "published": time.time()}
+    )
+    end(context, result.status, result.model_dump())
+    return Outcome()
+
+
+def end(context: UnitContext, status: str, result: dict[str, Any], reason: str = "") -> None:
+    """Write a job's result, once, and end it."""
+    services, message = context.services, context.message
+    key = context.keys.job(message.job, "result.json")
+    services.store.put_new(key, orjson.dumps(result))
+    services.ledger.finish(
+        message.tenant, message.job, status, {"result": key, "reason": reason[:500]}, services.settings.job_ttl, reason
+    )
+    services.store.delete(context.keys.open_job(message.job))
+
+
+def _all_reports(
+    context: UnitContext, request: CorpusRequest, options: IndexOptions
+) -> tuple[dict[int, Report], set[int]]:
+    reports: dict[int, Report] = {}
+    reused: set[int] = set()
+    level = 0
+    while found := gather(context, request, options, level):
+        reports |= found
+        key = context.keys.artifact(request.corpus, request.version, f"reports/level-{level}.json")
+        reused |= {e["community"] for e in context.services.store.get_json(key) if e["reused"]}
+        level += 1
+    return reports, reused
+
+
+def _result(
+    context: UnitContext,
+    request: CorpusRequest,
+    tables: io.Tables,
+    plan: dict[str, Any],
+    stats: dict[str, Any],
+    reused: set[int],
+) -> IndexResult:
+    services, message = context.services, context.message
+    reports = tables[COMMUNITY_REPORTS].select(["community", "level", "n_tokens", "generated_by", "cause"]).to_pylist()
+    counts = ReportCounts()
+    causes: dict[str, int] = {}
+    tokens: dict[str, int] = {}
+    for row in reports:
+        kind = {"extractive": "extractive", "imported": "imported"}.get(row["generated_by"], "generated")
+        kind = "reused" if row["community"] in reused else kind
+        setattr(counts, kind, getattr(counts, kind) + 1)
+        tokens[str(row["level"])] = tokens.get(str(row["level"]), 0) + row["n_tokens"]
+        if row["cause"] and not plan.get("kept"):
+            causes[row["cause"]] = causes.get(row["cause"], 0) + 1
+    by_stage = {}
+    for stage in ("extract", "report"):
+        names = [n for n in services.ledger.stage_names(message.tenant, message.job) if n.split("-")[0] == stage]
+        merged: dict[str, Any] = {}
+        for name in names:
+            merged |= services.ledger.outcomes(message.tenant, message.job, name)
+        by_stage[stage] = usage_of(merged)
+    warnings = [*plan.get("warnings", []), *stats.get("warnings", [])]
+    warnings += [f"{n} × {cause}" for cause, n in sorted(causes.items(), key=lambda c: (-c[1], c[0]))]
+    if plan.get("failed"):
+        warnings.append(f"{plan['failed']} extraction units failed; their text is held by document entities")
+    coverage = {k: v for k, v in stats["coverage"].items() if k in IndexCoverage.model_fields}
+    return IndexResult(
+        job_id=message.job,
+        status="partial" if causes or plan.get("failed") else "published",
+        corpus=request.corpus,
+        version=request.version,
+        counts=IndexCounts(
+            documents=tables[DOCUMENTS].num_rows,
+            text_units=tables[TEXT_UNITS].num_rows,
+            entities=tables[ENTITIES].num_rows,
+            relationships=tables[RELATIONSHIPS].num_rows,
+            claims=tables[COVARIATES].num_rows,
+            communities=tables[COMMUNITIES].num_rows,
+            reports=len(reports),
+        ),
+        coverage=IndexCoverage(**coverage),
+        levels={
+            name: LevelCounts(
+                communities=level["communities"],
+                leaves=level["leaves"],
+                entities=level["entities"],
+                tokens=tokens.get(name, 0),
+            )
+            for name, level in stats["levels"].items()
+        },
+        reports=counts,
+        llm=LlmAccount.of(by_stage),
+        seconds=index_seconds(services.ledger, message.tenant, message.job),
+        warnings=warnings,
+    )
+
+
+HANDLERS: dict[str, Handler] = {"communitree.corpus.publish.v1": publish}

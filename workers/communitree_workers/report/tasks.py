@@ -1,0 +1,196 @@
+"""The report stage's tasks: one level at a time, the deepest first.
+
+A level's evidence is built in one step when the level below has ended, packed into one object, and each report
+is a unit that reads its part of it. A unit's output is its own cache: it lies at the hash of what it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from communitree_shared.errors import ModelError
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.messages import CorpusRequest, Unit
+from communitree_shared.options import IndexOptions
+from communitree_shared.results import Usage
+from communitree_shared.settings import EXTRACTIVE
+from communitree_shared.tables import (
+    COMMUNITIES,
+    COMMUNITY_REPORTS,
+    COVARIATES,
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+)
+from communitree_workers.model.client import CallContext, ChatRequest
+from communitree_workers.report import extractive, parse, prompt
+from communitree_workers.report.evidence import EvidenceBuilder
+from communitree_workers.report.records import ChildReport, Evidence, Report
+from communitree_workers.report.rows import count_rows
+from communitree_workers.report.table import adopt_reports, attach
+from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.runner import Handler
+from communitree_workers.tables import io
+
+PUBLISH = Step("publish", "communitree.corpus.publish.v1")
+TABLES = (DOCUMENTS, TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES, COMMUNITIES)
+
+
+def level_step(level: int) -> Step:
+    """Return the step that builds a level's evidence; below level 0 it is publishing."""
+    return Step(f"level-{level}", "communitree.corpus.level.v1", {"level": level}) if level >= 0 else PUBLISH
+
+
+def rows(context: UnitContext) -> Outcome:
+    """Count the tokens of every row, once; keep the reports that came with the communities."""
+    request, options = context.corpus_request()
+    keys, store = context.keys, context.services.store
+    plan = store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
+    tables = count_rows(context.read(request.corpus, request.version, *TABLES), options.read.encoding_model)
+    language = options.report.language or plan["language"]
+    if plan.get("kept"):
+        kept = store.find(keys.artifact(request.corpus, request.version, "kept_reports.parquet"))
+        reports = adopt_reports(
+            tables[COMMUNITIES],
+            io.from_bytes(kept) if kept else None,
+            tables,
+            options.report,
+            options.read.encoding_model,
+            language,
+        )
+        tables = {**tables, COMMUNITY_REPORTS: reports}
+    context.write(request.corpus, request.version, tables)
+    levels = tables[COMMUNITIES]["level"].to_pylist()
+    context.step(PUBLISH if plan.get("kept") else level_step(max(levels, default=-1)))
+    return Outcome(event={"levels": max(levels, default=-1) + 1})
+
+
+def level(context: UnitContext) -> Outcome:
+    """Build the evidence of a level from rows and the reports of the level below, and seal its reports."""
+    request, options = context.corpus_request()
+    services, keys = context.services, context.keys
+    number = int(context.args["level"])
+    children = gather(context, request, options, number + 1)
+    tables = context.read(request.corpus, request.version, *TABLES)
+    plan = services.store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
+    language = options.report.language or plan["language"]
+    builder = EvidenceBuilder(tables, options.report, options.read.encoding_model, language, options.prompts)
+    model = json.loads(services.ledger.record(context.message.tenant, context.message.job).get("models", "{}"))
+    name = model.get("report", EXTRACTIVE)
+    found = builder.build(number, {c: ChildReport.of(r) for c, r in children.items()})
+    packed, index = _pack(context, found, name)
+    folder = keys.units(request.corpus, "report")
+    known = set(services.store.keys(folder)) if index else set()
+    for entry in index:
+        entry["reused"] = folder + entry["unit"] in known
+    services.store.put(keys.artifact(request.corpus, request.version, f"evidence/level-{number}.bin"), packed)
+    services.store.put_json(keys.artifact(request.corpus, request.version, f"reports/level-{number}.json"), index)
+    stage = Stage(
+        f"report-{number}", "communitree.corpus.report.v1", level_step(number - 1), kind="report", level=number,
+        window=services.settings.window,
+    )  # fmt: skip
+    common = {"corpus": request.corpus, "version": request.version, "level": number, "language": language}
+    by_model, by_hand, seen = [], [], set()
+    for entry in index:
+        if entry["reused"] or entry["unit"] in seen:
+            continue
+        seen.add(entry["unit"])
+        place = {"offset": entry["offset"], "length": entry["length"], "model": entry["model"]}
+        unit = Unit(id=entry["unit"], args={**common, **place})
+        (by_model if entry["model"] != EXTRACTIVE else by_hand).append(unit)
+    messages = context.messages(stage, by_model, local=False)
+    messages += context.messages(stage, by_hand, local=True, per_message=services.settings.local_units_per_message)
+    context.open(stage, messages)
+    return Outcome(event={"level": number, "reports": len(index), "reused": len(index) - len(by_model) - len(by_hand)})
+
+
+def _pack(context: UnitContext, found: list[Evidence], model: str) -> tuple[bytes, list[dict[str, Any]]]:
+    parts, index, offset = [], [], 0
+    for evidence in found:
+        data = evidence.to_json()
+        writer = model if evidence.needs_model else EXTRACTIVE
+        identity = hashlib.sha256(f"{context.message.tenant}\n{writer}\n{evidence.hash}".encode()).hexdigest()[:40]
+        index.append({
+            "community": evidence.community, "unit": identity, "offset": offset, "length": len(data), "model": writer,
+            "tokens": evidence.prompt_tokens,
+        })  # fmt: skip
+        parts.append(data)
+        offset += len(data)
+    return b"".join(parts), index
+
+
+async def write(context: UnitContext) -> Outcome:
+    """Write one report, by the job's model or by hand."""
+    args, keys = context.args, context.keys
+    key = keys.unit(args["corpus"], "report", context.unit.id)
+    store = context.services.store
+    event: dict[str, Any] = {"level": args["level"]}
+    if context.attempt > 1 and await context.to_thread(store.exists, key):
+        return Outcome(event={**event, "reused": 1})
+    packed = keys.artifact(args["corpus"], args["version"], f"evidence/level-{args['level']}.bin")
+    data = await context.to_thread(store.get_range, packed, args["offset"], args["length"])
+    evidence = Evidence.from_json(data)
+    if args["model"] == EXTRACTIVE:
+        report = extractive.write_report(evidence, args["language"])
+        await context.save(key, report.to_json())
+        return Outcome(event={**event, "title": report.title})
+    options = context.corpus_request()[1]
+    call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+    request = ChatRequest(
+        messages=prompt.messages(evidence, options.report, options.prompts),
+        schema=prompt.schema(),
+        json=True,
+        estimate=evidence.prompt_tokens + 1000,
+    )
+    reply = await context.services.models.complete("report", request, call)
+    usage = reply.usage.model_dump()
+    try:
+        report = parse.parse_report(reply.value if reply.value is not None else reply.text, evidence, args["model"])
+    except ModelError as error:
+        return Outcome(ok=False, data={"cause": error.code, "message": error.message, "usage": usage}, event=event)
+    await context.save(key, report.to_json())
+    return Outcome(data={"usage": usage}, event={**event, "title": report.title, "tokens": reply.usage.output_tokens})
+
+
+def gather(context: UnitContext, request: CorpusRequest, options: IndexOptions, number: int) -> dict[int, Report]:
+    """Return the reports of a level by community. A missing one is written by hand and says why.
+
+    Fallbacks lie apart from what units made, so that a later job tries those reports, and only those, again.
+    """
+    services, keys = context.services, context.keys
+    index = services.store.find_json(keys.artifact(request.corpus, request.version, f"reports/level-{number}.json"))
+    if not index:
+        return {}
+    outcomes = services.ledger.outcomes(context.message.tenant, context.message.job, f"report-{number}")
+    packed = services.store.get(keys.artifact(request.corpus, request.version, f"evidence/level-{number}.bin"))
+
+    def one(entry: dict[str, Any]) -> Report:
+        evidence = Evidence.from_json(packed[entry["offset"] : entry["offset"] + entry["length"]])
+        data = services.store.find(keys.unit(request.corpus, "report", entry["unit"]))
+        if data is not None:
+            return attach(Report.from_json(data), evidence)
+        outcome = outcomes.get(entry["unit"], {})
+        cause = str(outcome.get("message") or outcome.get("cause") or "lost")
+        report = extractive.write_report(evidence, evidence.language, cause=cause)
+        services.store.put(keys.unit(request.corpus, "fallback", entry["unit"]), report.to_json())
+        return report
+
+    with ThreadPoolExecutor(16) as pool:
+        reports = list(pool.map(one, index))
+    return {report.community: report for report in reports}
+
+
+def usage_of(outcomes: dict[str, dict[str, Any]]) -> Usage:
+    """Return the sum of the units' usage."""
+    return sum((Usage.model_validate(o["usage"]) for o in outcomes.values() if "usage" in o), Usage())
+
+
+HANDLERS: dict[str, Handler] = {
+    "communitree.corpus.rows.v1": rows,
+    "communitree.corpus.level.v1": level,
+    "communitree.corpus.report.v1": write,
+}
