@@ -1,0 +1,48 @@
+"""Prompts are files: `<name>.<language>.md` beside this module, English and Chinese, replaceable for each corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from communitree_shared.errors import BadInput
+
+#: How an answer language is named in a prompt of each language.
+_NAMES = {
+    "en": {"en": "English", "zh": "Chinese", "fr": "French", "de": "German", "es": "Spanish", "ja": "Japanese"},
+    "zh": {"en": "英文", "zh": "中文", "fr": "法文", "de": "德文", "es": "西班牙文", "ja": "日文"},
+}
+
+
+def load(name: str, language: str, overrides: Mapping[str, str]) -> str:
+    """Return a prompt's text: the override of that name, else the file of the language, else the English file.
+
+    Raises:
+        BadInput: there is no prompt of that name.
+    """
+    if name in overrides:
+        return overrides[name]
+    for tongue in (file_language(language), "en"):
+        text = _read(f"{name}.{tongue}.md")
+        if text is not None:
+            return text
+    known = sorted({entry.name.split(".")[0] for entry in files(__name__).iterdir() if entry.name.endswith(".md")})
+    raise BadInput(f"There is no prompt named {name!r}.", hint=f"Prompts: {', '.join(known)}.")
+
+
+def file_language(language: str) -> str:
+    """Return the language of the prompt files that serve an answer language: `zh` for Chinese, else `en`."""
+    word = language.strip().lower()
+    return "zh" if word.startswith(("zh", "chinese", "中文", "汉语", "简体", "繁体")) else "en"
+
+
+def language_name(language: str) -> str:
+    """Return how a prompt names an answer language; a language that is no known code is named as it was given."""
+    return _NAMES[file_language(language)].get(language.strip().lower(), language.strip() or "English")
+
+
+@cache
+def _read(file: str) -> str | None:
+    entry = files(__name__).joinpath(file)
+    return entry.read_text("utf-8") if entry.is_file() else None

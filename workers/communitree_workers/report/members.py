@@ -1,0 +1,266 @@
+"""The tables as arrays, and the rows of each community in order of importance.
+
+Everything here is done for a whole level at once, so that the cost grows with the number of rows.
+
+Order, most important first (internal = of relationships inside the community, so that what happens elsewhere in the
+corpus does not change a community's evidence):
+
+- relationships by the sum of their ends' internal degrees, then weight;
+- entities by internal degree, then internal weight;
+- claims by their entity's internal degree;
+- text units (of `document` entities) as they follow in the corpus;
+
+then by content, then by id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from communitree_shared import tables as names
+from communitree_shared.errors import IntegrityError
+from communitree_workers.report import rows as rendering
+from communitree_workers.report.records import KINDS
+from communitree_workers.tables.io import Tables, empty
+
+Ints = NDArray[np.int64]
+Rows = dict[str, Ints]
+
+#: Entities of this type stand for text units that name no entity.
+DOCUMENT = "document"
+
+_TABLES = {
+    "entities": names.ENTITIES,
+    "relationships": names.RELATIONSHIPS,
+    "claims": names.COVARIATES,
+    "text_units": names.TEXT_UNITS,
+}
+_CONTENT = {
+    "entities": ("title", "description", "id"),
+    "relationships": ("source", "target", "description", "id"),
+    "claims": ("subject_id", "description", "id"),
+}
+
+
+@dataclass(frozen=True)
+class Community:
+    """One row of `communities` with its rows of each kind (positions in the tables), most important first."""
+
+    number: int
+    key: str
+    level: int
+    size: int
+    mass: int
+    title: str
+    children: tuple[int, ...]
+    documents: tuple[int, ...]
+    rows: Rows
+
+
+class Corpus:
+    """The tables of one index as arrays; rows are positions in their tables.
+
+    Raises:
+        IntegrityError: a community or relationship names an id that no table holds.
+    """
+
+    def __init__(self, tables: Tables, encoding: str) -> None:
+        self.encoding = encoding
+        self._tables = {kind: tables.get(name, empty(name)) for kind, name in _TABLES.items()}
+        self._communities = tables[names.COMMUNITIES]
+        self.ids = {kind: table["id"].combine_chunks() for kind, table in self._tables.items()}
+        self.numbers: dict[str, list[int]] = {
+            kind: table["human_readable_id"].to_pylist() for kind, table in self._tables.items()
+        }
+        entities, edges = self._tables["entities"], self._tables["relationships"]
+        self.entity_mass = _ints(entities["mass"])
+        self.is_document = np.asarray(pc.equal(entities["type"], DOCUMENT).fill_null(False), dtype=bool)
+        self.total_mass = int(self.entity_mass.sum())
+        self.source = self._ends(edges, "source_id")
+        self.target = self._ends(edges, "target_id")
+        self.weight = _fixed(edges["weight"])
+        self.claim_entity = _find(self._tables["claims"]["entity_id"], self.ids["entities"])
+        self._unit_numbers = _ints(self._tables["text_units"]["human_readable_id"])
+        self._tails: dict[str, list[str]] = {}
+        self._units: dict[int, Ints] | None = None
+        self.costs = {kind: self._costs(kind) for kind in KINDS}
+        self._rank = {kind: _content_rank(self._tables[kind], columns) for kind, columns in _CONTENT.items()}
+
+    def tails(self, kind: str) -> list[str]:
+        """Return the rendered rows of a kind without their numbers; rendered on first use."""
+        if kind not in self._tails:
+            if kind == "text_units":  # only text without entities is ever shown: the rest stays unrendered
+                shown = np.zeros(self._tables[kind].num_rows, dtype=bool)
+                for units in self.units.values():
+                    shown[units] = True
+                some = iter(rendering.tails(kind, self._tables[kind].filter(pa.array(shown))))
+                self._tails[kind] = [next(some) if flag else "" for flag in shown]
+            else:
+                self._tails[kind] = rendering.tails(kind, self._tables[kind])
+        return self._tails[kind]
+
+    @property
+    def units(self) -> dict[int, Ints]:
+        """Text units of each `document` entity, by the entity's position, in corpus order."""
+        if self._units is None:
+            self._units = {}
+            where = np.flatnonzero(self.is_document)
+            lists = self._tables["entities"]["text_unit_ids"].combine_chunks().take(pa.array(where))
+            owner, unit = self._explode(lists, "text_units", where, "entity")
+            order = np.lexsort((self._unit_numbers[unit], owner))
+            owner, unit = owner[order], unit[order]
+            cuts = np.flatnonzero(np.diff(owner)) + 1
+            for who, part in zip(owner[np.r_[0, cuts]] if len(owner) else [], np.split(unit, cuts), strict=False):
+                self._units[int(who)] = part
+        return self._units
+
+    def levels(self) -> list[int]:
+        """Return the levels that have communities, coarsest first."""
+        return sorted(set(self._communities["level"].to_pylist()))
+
+    def level(self, level: int) -> list[Community]:
+        """Return the communities of a level with their rows."""
+        table = self._communities.filter(pc.equal(self._communities["level"], level))
+        n = table.num_rows
+        mine = np.arange(n, dtype=np.int64)
+        c_entity, entity = self._explode(table["entity_ids"].combine_chunks(), "entities", mine, "community")
+        c_edge, edge = self._explode(table["relationship_ids"].combine_chunks(), "relationships", mine, "community")
+        c_claim, claim = self._explode(table["covariate_ids"].combine_chunks(), "claims", mine, "community")
+
+        # A slot is one (community, entity) pair; overlapping communities of imported trees have a slot each.
+        width = max(1, len(self.ids["entities"]))
+        slots = np.sort(c_entity * width + entity)
+        c_entity, entity = slots // width, slots % width
+        start, end = _slot(slots, c_edge * width + self.source[edge]), _slot(slots, c_edge * width + self.target[edge])
+        inside = (start >= 0) & (end >= 0)  # an edge that leaves its community is not evidence about it
+        c_edge, edge, start, end = c_edge[inside], edge[inside], start[inside], end[inside]
+        weight = self.weight[edge]
+        degree = np.bincount(start, minlength=len(slots)) + np.bincount(end, minlength=len(slots))
+        strength = np.zeros(len(slots), dtype=np.int64)
+        np.add.at(strength, start, weight)
+        np.add.at(strength, end, weight)
+
+        by_edge = np.lexsort((self._rank["relationships"][edge], -weight, -(degree[start] + degree[end]), c_edge))
+        by_entity = np.lexsort((self._rank["entities"][entity], -strength, -degree, c_entity))
+        subject = self.claim_entity[claim]
+        about = np.where(subject >= 0, _slot(slots, c_claim * width + subject), -1)
+        claim_degree = np.where(about >= 0, degree[about], -1) if len(slots) else np.full(len(claim), -1)
+        by_claim = np.lexsort((self._rank["claims"][claim], -claim_degree, c_claim))
+
+        shown = by_entity[~self.is_document[entity[by_entity]]]
+        parts = {
+            "entities": _split(c_entity[shown], entity[shown], n),
+            "relationships": _split(c_edge[by_edge], edge[by_edge], n),
+            "claims": _split(c_claim[by_claim], claim[by_claim], n),
+        }
+        documents: list[list[int]] = [[] for _ in range(n)]
+        for slot in np.flatnonzero(self.is_document[entity]).tolist():
+            documents[int(c_entity[slot])].append(int(entity[slot]))
+        columns = ("community", "key", "level", "size", "mass", "title", "children")
+        out = []
+        for i, (number, key, at, size, mass, title, children) in enumerate(
+            zip(*(table[c].to_pylist() for c in columns), strict=True)
+        ):
+            rows = {kind: part[i] for kind, part in parts.items()}
+            rows["text_units"] = self._text(documents[i])
+            out.append(Community(number, key, at, size, mass, title, tuple(children or ()), tuple(documents[i]), rows))
+        return out
+
+    def direct_mass(self, rows: Rows, community: Community) -> int:
+        """Return the mass of the entities whose row is among `rows`; for text without entities, the share shown."""
+        mass = int(self.entity_mass[rows["entities"]].sum())
+        shown = set(rows["text_units"].tolist())
+        for entity in community.documents:
+            units = self.units[entity].tolist() if entity in self.units else []
+            if units:
+                mass += int(self.entity_mass[entity]) * sum(unit in shown for unit in units) // len(units)
+        return mass
+
+    def _text(self, documents: list[int]) -> Ints:
+        parts = [self.units[entity] for entity in documents if entity in self.units]
+        if not parts:
+            return np.zeros(0, dtype=np.int64)
+        units = np.unique(np.concatenate(parts))
+        return units[np.argsort(self._unit_numbers[units], kind="stable")]
+
+    def _costs(self, kind: str) -> Ints:
+        table = self._tables[kind]
+        if kind == "text_units":  # `n_tokens` of a text unit counts its text as it is, not its row
+            costs = np.zeros(table.num_rows, dtype=np.int64)
+            if self.units:
+                units = np.unique(np.concatenate(list(self.units.values())))
+                tails = self.tails(kind)
+                rows = rendering.numbered((self.numbers[kind][u] for u in units), (tails[u] for u in units))
+                costs[units] = rendering.count(rows, self.encoding)
+            return costs
+        costs = _ints(table["n_tokens"])
+        if (costs <= 0).any():
+            costs = _ints(pa.chunked_array([rendering.count_table(kind, table, self.encoding)]))
+        return costs
+
+    def _ends(self, edges: pa.Table, column: str) -> Ints:
+        found = _find(edges[column], self.ids["entities"])
+        if (found < 0).any():
+            at = int(np.flatnonzero(found < 0)[0])
+            raise IntegrityError(
+                f"Relationship {edges['id'][at]} has the {column} {edges[column][at]}, which no entity bears.",
+                hint="Import the tables again: the importer makes entities for ends that name none.",
+            )
+        return found
+
+    def _explode(self, lists: pa.Array, kind: str, owners: Ints, what: str) -> tuple[Ints, Ints]:
+        """Return (owner, row) for each id of a list column."""
+        owner = owners[np.asarray(pc.list_parent_indices(lists), dtype=np.int64)]
+        flat = pc.list_flatten(lists)
+        found = _find(flat, self.ids[kind])
+        if (found < 0).any():
+            missing = flat[int(np.flatnonzero(found < 0)[0])]
+            raise IntegrityError(
+                f"A {what} names the id {missing} in its {kind}, which the table of {kind} does not hold.",
+                hint="The tables do not belong together: index or import the corpus again.",
+            )
+        return owner, found
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    return np.asarray(column.combine_chunks().fill_null(0), dtype=np.int64)
+
+
+def _fixed(column: pa.ChunkedArray) -> Ints:
+    """Weights in fixed point, so that their sums do not depend on row order."""
+    values = np.nan_to_num(np.asarray(column.combine_chunks().fill_null(0.0), dtype=np.float64))
+    return np.rint(np.clip(values, 0, 1e9) * names.WEIGHT_SCALE).astype(np.int64)
+
+
+def _find(wanted: pa.Array | pa.ChunkedArray, ids: pa.Array) -> Ints:
+    """Return the position of each wanted id, -1 where there is none."""
+    found = pc.index_in(wanted, value_set=ids)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return np.asarray(found.fill_null(-1), dtype=np.int64)
+
+
+def _content_rank(table: pa.Table, columns: tuple[str, ...]) -> Ints:
+    """Return each row's place when rows are sorted by content."""
+    order = np.asarray(pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns]), dtype=np.int64)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def _slot(slots: Ints, codes: Ints) -> Ints:
+    """Return the position of each code among the sorted slots, -1 where there is none."""
+    if not len(slots):
+        return np.full(len(codes), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(slots, codes), len(slots) - 1)
+    return np.where(slots[at] == codes, at, -1)
+
+
+def _split(owner: Ints, rows: Ints, n: int) -> list[Ints]:
+    """Cut rows that are sorted by owner into one array an owner."""
+    return np.split(rows, np.searchsorted(owner, np.arange(1, n))) if n else []

@@ -1,0 +1,136 @@
+"""How a row of each kind stands in a report prompt, and how many tokens it costs there.
+
+A row is one line `id,…` of CSV with the row's `human_readable_id` first and a line feed at its end. White space inside
+a field is collapsed to single spaces, so a field can neither break out of its line nor start another row. Since every
+row starts with a digit after a line feed, a tokenizer's words never reach over a row's edge: the tokens of a table are
+exactly the sum of its rows' tokens, and each row needs to be counted only once in the life of an index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from communitree_shared import tables as names
+from communitree_shared import tokens
+from communitree_workers.tables.io import Tables
+
+#: kind → heading and header line of its table in the prompt.
+HEADINGS = {
+    "reports": "## Reports on sub-communities\nid,title,content\n",
+    "titles": "## Sub-communities, title and summary only\nid,title,summary\n",
+    "pairs": "## Relationships between sub-communities, counted\nid,other id,count,weight,strongest\n",
+    "entities": "## Entities\nid,entity,type,description\n",
+    "relationships": "## Relationships\nid,source,target,description\n",
+    "claims": "## Claims\nid,subject,object,type,status,start,end,description\n",
+    "text_units": "## Sources\nid,text\n",
+}
+
+#: What stands at the end of a row that had to be shortened.
+SHORTENED = " […]"
+
+_FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^,]*)')
+_TABLE = {"entities": names.ENTITIES, "relationships": names.RELATIONSHIPS, "claims": names.COVARIATES}
+_FIELDS = {
+    "entities": ("title", "type", "description"),
+    "relationships": ("source", "target", "description"),
+    "claims": ("subject_id", "object_id", "type", "status", "start_date", "end_date", "description"),
+    "text_units": ("text",),
+}
+
+
+def cell(value: str | None) -> str:
+    """Return a field on one line, quoted where CSV needs it."""
+    text = " ".join((value or "").split())
+    return '"' + text.replace('"', '""') + '"' if '"' in text or "," in text else text
+
+
+def line(*fields: str | None) -> str:
+    """Return fields as the rest of a row, after its number."""
+    return ",".join(map(cell, fields))
+
+
+def _claim(subject: str, obj: str, kind: str, status: str, start: str, end: str, description: str) -> str:
+    obj = "" if (obj or "").upper() == "NONE" else obj  # GraphRAG's word for a claim without an object
+    return line(subject, obj, kind, status, _day(start), _day(end), description)
+
+
+def _day(date: str | None) -> str:
+    text = date or ""
+    return "" if text.upper() == "NONE" else text[:10]
+
+
+def tails(kind: str, table: pa.Table) -> list[str]:
+    """Return each row of a table of this kind as it is rendered, without its number."""
+    columns = [table[column].to_pylist() for column in _FIELDS[kind]]
+    make = _claim if kind == "claims" else line
+    return [make(*row) for row in zip(*columns, strict=True)]
+
+
+def numbered(numbers: Iterable[int], rest: Iterable[str]) -> list[str]:
+    """Return whole rows: number, rest, line feed."""
+    return [f"{number},{tail}\n" for number, tail in zip(numbers, rest, strict=True)]
+
+
+def count(rows: Iterable[str], encoding: str) -> list[int]:
+    """Return the tokens of each row."""
+    encode = tokens.encoding(encoding).encode_ordinary
+    return [len(encode(row)) for row in rows]
+
+
+def count_table(kind: str, table: pa.Table, encoding: str) -> pa.Array:
+    """Return the tokens of each row of a table of this kind, as int64."""
+    rows = numbered(table["human_readable_id"].to_pylist(), tails(kind, table))
+    return pa.array(count(rows, encoding), pa.int64())
+
+
+def count_rows(tables: Tables, encoding: str) -> Tables:
+    """Return the tables with `n_tokens` of entities, relationships and covariates filled.
+
+    `n_tokens` is the tokens of the row as it stands in a report prompt. Text units keep their own.
+    """
+    counted = dict(tables)
+    for kind, name in _TABLE.items():
+        table = tables.get(name)
+        if table is not None:
+            at = table.column_names.index("n_tokens")
+            counted[name] = table.set_column(at, "n_tokens", count_table(kind, table, encoding))
+    return counted
+
+
+def fields(tail: str) -> list[str]:
+    """Return the plain fields of a rendered row or of its rest."""
+    out = []
+    at = 0
+    while True:
+        match = _FIELD.match(tail, at)
+        assert match is not None
+        quoted, plain = match.groups()
+        out.append(plain if quoted is None else quoted.replace('""', '"'))
+        at = match.end()
+        if at >= len(tail):
+            return out
+        at += 1
+        if at == len(tail):
+            return [*out, ""]
+
+
+def shorten(number: int, tail: str, limit: int, encoding: str) -> str | None:
+    """Return the rest of a row cut so that the row has at most `limit` tokens; None if nothing of it fits.
+
+    The last field, which holds the prose, is shortened and marked.
+    """
+    *head, last = fields(tail)
+    room = limit - tokens.count(f"{number},{line(*head, SHORTENED)}\n", encoding)
+    while room > 0:
+        cut = tokens.truncate(last, room, encoding).rstrip()
+        if not cut:
+            return None
+        rest = line(*head, cut + SHORTENED)
+        excess = tokens.count(f"{number},{rest}\n", encoding) - limit
+        if excess <= 0:
+            return rest
+        room -= excess
+    return None
