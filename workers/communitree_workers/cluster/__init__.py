@@ -1,0 +1,1 @@
+"""The community tree: hierarchical Leiden over all components, with nothing left outside. The face is `core`."""
