@@ -1,0 +1,152 @@
+"""Sentences that people read in an answer and its account, in English and Chinese."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PHRASES: dict[str, tuple[str, str]] = {
+    # why a selection is what it is
+    "why.budget": (
+        "the finest cut of the community tree within {limit}: {reports} reports, refined where a token buys most",
+        "在{limit}之内最细的一刀：{reports} 份报告，优先细化每个词元收益最大的分支",
+    ),
+    "why.budget_roots": (
+        "{limit} does not hold all top-level reports: the heaviest for their size are read",
+        "{limit}放不下全部顶层报告：读取单位篇幅内最重的那些",
+    ),
+    "why.stable": (
+        " (stable: only the core, which never gets coarser as the budget grows)",
+        "（稳定：只取预算增大时不会变粗的核心）",
+    ),
+    "why.themes_general": (
+        "themes: the question is about the whole corpus, so the whole budget goes to an even cut",
+        "themes：问题针对整个语料，全部预算用于均匀的一刀",
+    ),
+    "why.themes_unknown": (
+        "themes: no report's title or summary has the question's words, so the whole budget goes to an even cut",
+        "themes：没有报告的标题或摘要含有问题中的词，全部预算用于均匀的一刀",
+    ),
+    "why.themes_common": (
+        "themes: the question's words stand in most reports, so the whole budget goes to an even cut",
+        "themes：问题中的词出现在大多数报告里，全部预算用于均匀的一刀",
+    ),
+    "why.themes_whole": (
+        "themes: the finest cut of the whole corpus fits the budget",
+        "themes：整个语料最细的一刀也在预算之内",
+    ),
+    "why.focused": (
+        "focused: half the budget on the coarse cut, half on refining {count} communities that match {words}",
+        "focused：一半预算用于粗略的一刀，另一半用于细化与 {words} 匹配的 {count} 个社区",
+    ),
+    "why.leaves": ("the finest reports of every branch, without a limit", "每个分支最细的报告，不设上限"),
+    "why.coverage": (
+        "the fewest tokens whose reports read {share:.0%} of the corpus",
+        "用最少的词元读到语料的 {share:.0%}",
+    ),
+    "why.coverage_short": (
+        "even all reports together read less than {share:.0%} of the corpus: those that read the most are taken",
+        "全部报告合起来也读不到语料的 {share:.0%}：取读得最多的那些",
+    ),
+    "why.frontier": (
+        "each entity once: communities of level {level} and the leaves above",
+        "每个实体只读一次：第 {level} 层的社区以及在其上方就结束的叶子",
+    ),
+    "why.levels": ("all reports of levels up to {level}", "第 {level} 层及以上的全部报告"),
+    "why.levels_all": ("all reports of all levels", "所有层的全部报告"),
+    "why.texts": ("the text units themselves, no reports", "文本单元本身，不读报告"),
+    "why.relevant": (
+        "walked from the roots: {rated} communities rated in {calls} calls, {pruned} branches pruned",
+        "从根开始逐层评分：{calls} 次调用评了 {rated} 个社区，剪掉 {pruned} 个分支",
+    ),
+    "why.relevant_budget": (
+        "; of the relevant ones the most relevant cut within {limit}",
+        "；相关者中取{limit}之内最相关的一刀",
+    ),
+    "why.dynamic": (
+        "GraphRAG's relevance walk: {rated} communities rated in {calls} calls",
+        "GraphRAG 的相关性遍历：{calls} 次调用评了 {rated} 个社区",
+    ),
+    "why.again": ("the reports that stayed silent in job {job}", "任务 {job} 中没有被引用的报告"),
+    "limit.tokens": ("{n:,} tokens", " {n:,} 个词元"),
+    "limit.reports": ("{n:,} reports", " {n:,} 份报告"),
+    "limit.usd": ("{n:.4g} USD", " {n:.4g} 美元"),
+    # why a point is not used, or not in the answer
+    "not.zero": ("score 0: of no use for the question", "0 分：对回答问题没有用处"),
+    "not.unparsable": ("its score could not be read", "分数无法读取"),
+    "not.empty": ("it has no text", "没有正文"),
+    "not.duplicate": ("says the same as a point with a higher score", "与另一条分数更高的要点内容相同"),
+    "not.dropped": ("did not fit the reduce prompt", "放不进归纳提示词"),
+    "not.no_reduce": ("no answer was written", "没有写出答案"),
+    "not.left_out": ("the answer does not use it", "答案没有采用"),
+    # states
+    "state.no_data": (
+        "The reports that were read hold nothing that answers this question. "
+        "All {batches} batches ({reports} reports) were read without an error.",
+        "读过的报告中没有能回答这个问题的内容。全部 {batches} 批（{reports} 份报告）都已读完，没有出错。",
+    ),
+    "state.failed": (
+        "No answer: none of the {batches} batches of reports could be read, so this says nothing about the corpus. "
+        "Cause: {cause}.",
+        "没有答案：{batches} 批报告一批也没能读成，因此这不说明语料里有没有相关内容。原因：{cause}。",
+    ),
+    "state.failed_reduce": (
+        "No answer: {used} points were found, but they could not be put together. Cause: {cause}. "
+        "The points are listed; the answer can be tried again without reading the reports again.",
+        "没有答案：找到了 {used} 条要点，但没能归纳成答案。原因：{cause}。要点已列出，可以不重读报告而再次归纳。",
+    ),
+    "state.partial": (
+        "Note: {failed} of {batches} batches could not be read ({cause}); what follows rests on the other {answered}.",
+        "注意：{batches} 批中有 {failed} 批未能读取（{cause}）；以下内容只依据其余 {answered} 批。",
+    ),
+    "state.partial_nothing": (
+        "Nothing was found in the {answered} of {batches} batches that were read; "
+        "{failed} batches could not be read ({cause}), so the question stays open.",
+        "读到的 {answered} 批（共 {batches} 批）里没有相关内容；有 {failed} 批未能读取（{cause}），问题仍未有定论。",
+    ),
+    "state.cancelled": ("Cancelled before an answer was written.", "在写出答案之前已取消。"),
+    "state.empty": ("There was nothing to read: the selection is empty.", "没有可读的内容：选择为空。"),
+    "cause.unknown": ("unknown", "不明"),
+    # account
+    "warn.silent": (
+        "{count} of {reports} reports that were read are cited by no point; `ask --again` reads them once more.",
+        "读过的 {reports} 份报告中有 {count} 份没有被任何要点引用；可用 `ask --again` 以更小的批次再读一遍。",
+    ),
+    "warn.at_limit": (
+        "{count} replies reached their word limit and may have left something out.",
+        "{count} 个回复达到字数上限，可能有遗漏。",
+    ),
+    "warn.dropped": (
+        "{count} points did not fit the reduce prompt; they are listed with the reason.",
+        "{count} 条要点放不进归纳提示词，已列出并注明原因。",
+    ),
+    "warn.shortened": ("{count} points were shortened to fit the reduce prompt.", "{count} 条要点因过长被截短。"),
+    "warn.unverified": (
+        "{count} citations in the answer name reports that no used point rests on; they are marked.",
+        "答案中有 {count} 处引用没有要点依据，已标出。",
+    ),
+    "warn.rank": ("{count} reports below the minimum rank were left out.", "{count} 份低于最低评级的报告未读。"),
+    "warn.missing": ("{count} communities have no report and were left out.", "{count} 个社区没有报告，未读。"),
+    "warn.double": (
+        "{count} communities share members with others of their level (an incrementally updated index).",
+        "{count} 个社区与同层社区共有成员（增量更新的索引）。",
+    ),
+    # rules inside the reduce prompt
+    "rule.general_off": (
+        "Add nothing that the points do not say; where they do not answer the question, say so.",
+        "不要加入要点之外的内容；要点没有回答的地方，请直接说明。",
+    ),
+    "rule.general_on": (
+        "You may add what is generally known where it helps; mark every such statement with [General knowledge: verify].",
+        "必要时可以补充一般常识，但每一处都要标上 [常识：待核实]。",
+    ),
+    "mark.unverified": ("unverified", "未核实"),
+}
+
+
+def say(key: str, language: str, /, **values: Any) -> str:
+    """Return a phrase in `en` or `zh`.
+
+    Raises:
+        KeyError: there is no such phrase, or a value it needs is missing.
+    """
+    return _PHRASES[key][1 if language == "zh" else 0].format(**values)

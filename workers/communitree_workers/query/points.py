@@ -1,0 +1,153 @@
+"""From map results to the list of points: numbered batches, one scale, zero and unreadable ones out, duplicates merged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from communitree_shared.results import Point
+from communitree_workers.query.map import MapResult
+from communitree_workers.query.phrases import say
+from communitree_workers.query.scores import shifts
+from communitree_workers.text.words import terms
+
+
+@dataclass
+class BatchOutcome:
+    """What became of a batch. `ids`: its reports. `cause`: why it failed. `halves`: how often it was split."""
+
+    status: Literal["answered", "failed"]
+    ids: list[int]
+    result: MapResult | None = None
+    cause: str = ""
+    retried: int = 0
+    halves: int = 0
+    cached: bool = False
+    at_limit: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {**self.__dict__, "result": self.result.to_json() if self.result else None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> BatchOutcome:
+        """Return the outcome of `to_json`."""
+        result = data.get("result")
+        return cls(**{**data, "result": MapResult.from_json(result) if result else None})
+
+
+@dataclass
+class Gathered:
+    """All points in the order of batches, and the positions of those to be used, the most important first.
+
+    `zero`, `duplicate`, `dropped`: how many points are not used, by reason.
+    """
+
+    points: list[Point]
+    order: list[int] = field(default_factory=list)
+    zero: int = 0
+    duplicate: int = 0
+    dropped: int = 0
+
+
+def gather_points(
+    outcomes: Sequence[BatchOutcome], ranks: Mapping[int, float] | None = None, language: str = "en"
+) -> Gathered:
+    """Collect the points of all batches.
+
+    Args:
+        outcomes: one for each batch, in the batches' order.
+        ranks: rank of each report, to order points of equal score.
+        language: of the reasons.
+    """
+    off = shifts([o.result.overview if o.result and o.status == "answered" else None for o in outcomes])
+    gathered = Gathered([])
+    for number, outcome in enumerate(outcomes):
+        for made in outcome.result.points if outcome.result and outcome.status == "answered" else ():
+            point = Point(
+                text=made.text,
+                score=made.score or 0.0,
+                batch=number,
+                reports=list(made.reports),
+                unverified=list(made.unverified),
+                overview_only=made.overview_only,
+            )
+            gathered.points.append(point)
+            if made.score is None:
+                point.why_not = say("not.unparsable", language)
+                gathered.dropped += 1
+            elif made.score == 0:
+                point.why_not = say("not.zero", language)
+                gathered.zero += 1
+            elif not made.text.strip():
+                point.why_not = say("not.empty", language)
+                gathered.dropped += 1
+            else:
+                point.adjusted = round(made.score - off[number], 3)
+                gathered.order.append(len(gathered.points) - 1)
+    sort_points(gathered, ranks or {})
+    _merge(gathered, language)
+    return gathered
+
+
+def sort_points(gathered: Gathered, ranks: Mapping[int, float]) -> None:
+    """Order the points to be used by adjusted score, rank of their best report, batch, place in the batch."""
+
+    def key(i: int) -> tuple[float, float, int, int]:
+        point = gathered.points[i]
+        rank = max((ranks.get(id, 0.0) for id in point.reports), default=0.0)
+        return (-(point.adjusted or 0.0), -rank, point.batch, i)
+
+    gathered.order.sort(key=key)
+
+
+_NEGATIONS = re.compile(
+    r"\b(?:not|no|never|none|without|neither|nor|cannot|may|might|could|should|would|must|shall|\w+n['’]t)\b"
+    r"|[不没無无未非勿莫别]|可能|也许|或许|应当|应该|据说|必须",
+    re.IGNORECASE,
+)
+
+
+def _merge(gathered: Gathered, language: str) -> None:
+    """Take out points that say nothing a better one does not say; their citations go to that one.
+
+    "Says nothing new": the words stand in the better point, in the same order, with the same negations and modal
+    verbs. So two facts that differ in one name or number are never taken for one.
+    """
+    kept: list[int] = []
+    words: dict[int, list[str]] = {}
+    moods: dict[int, list[str]] = {}
+    holders: dict[str, list[int]] = {}
+    for i in gathered.order:
+        point = gathered.points[i]
+        words[i] = terms(point.text)
+        moods[i] = sorted(m.lower() for m in _NEGATIONS.findall(point.text))
+        twin = next(
+            (k for k in _candidates(words[i], holders) if moods[k] == moods[i] and _inside(words[i], words[k])), None
+        )
+        if twin is None:
+            kept.append(i)
+            for word in set(words[i]):
+                holders.setdefault(word, []).append(i)
+            continue
+        better = gathered.points[twin]
+        better.reports = list(dict.fromkeys([*better.reports, *point.reports]))
+        better.unverified = list(dict.fromkeys([*better.unverified, *point.unverified]))
+        better.overview_only = better.overview_only and point.overview_only
+        point.why_not = say("not.duplicate", language)
+        gathered.duplicate += 1
+    gathered.order = kept
+
+
+def _candidates(words: list[str], holders: Mapping[str, list[int]]) -> list[int]:
+    if not words:
+        return []
+    return min((holders.get(word, []) for word in set(words)), key=len)
+
+
+def _inside(part: list[str], whole: list[str]) -> bool:
+    """Say whether `part` is a subsequence of `whole`."""
+    rest = iter(whole)
+    return all(word in rest for word in part)

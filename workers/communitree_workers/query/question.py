@@ -1,0 +1,78 @@
+"""What a question asks for, told from its words alone: the whole corpus, or something in particular; people or not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from communitree_workers.text.words import language, terms
+
+#: Words that ask about a corpus as a whole and name nothing in it. Compared after `terms` has folded them.
+_GENERAL_EN = """
+theme topic subject main major key central important principal corpus dataset data set document text book story novel
+collection material report overview summary summarize summarise overall general whole entire discuss discussed describe
+described cover covered contain about content pattern trend issue idea point people person character figure protagonist
+who entity name list give tell explain show find happen say talk mention top most common recurring dominant broad
+high-level big picture different kind type part section chapter work article file information know learn question
+answer please like look role relationship relation between connection connect relate play involve matter primary core
+significant notable prominent essential takeaway conclusion insight finding brief short one sentence paragraph then
+organization organisation group place location event party stakeholder
+"""
+_GENERAL_ZH = """
+主要 主题 内容 整体 总体 概括 总结 概述 介绍 语料 文档 文章 文本 文件 资料 数据 数据集 小说 故事 全书 本书 书中
+这本书 人物 角色 主角 谁 有哪些 哪些 哪 什么 怎么 怎样 如何 为什么 多少 讲 讲了 讲述 说 说了 写 写了 描写 关于
+涉及 问题 核心 重要 关键 主线 情节 大意 中心 思想 要点 关系 之间 列出 列举 请 请问 告诉 说明 分析 分别 是谁 都
+里面 其中 方面 类型 常见 重点 话题 议题 事件 地点 组织 一句 一句话 简单 简要 全部 所有 整个 部分 发生 结论 特点
+情况 有 谁是 出场 出现 名字 书 人 物 哪里 几个 哪个 段 章 回
+"""
+
+_PEOPLE = re.compile(
+    r"\b(?:who|whom|people|persons?|characters?|protagonists?|figures?|names)\b|人物|角色|主角|人名|谁|哪些人|什么人",
+    re.I,
+)
+_PLACES = re.compile(r"\b(?:where|places?|locations?|cities|countries)\b|地点|地方|哪里|何处|城市|国家", re.I)
+_GROUPS = re.compile(r"\b(?:organi[sz]ations?|companies|institutions?|parties)\b|组织|机构|公司|家族|部门", re.I)
+_EVENTS = re.compile(r"\b(?:events?|what happen\w*)\b|事件|情节|发生了什么", re.I)
+
+#: Entity types, as people and extractors write them, of each kind of thing a question can ask for.
+KINDS: dict[str, frozenset[str]] = {
+    "people": frozenset({"person", "people", "character", "human", "per", "人物", "人", "角色", "人名"}),
+    "places": frozenset({"geo", "location", "place", "gpe", "loc", "city", "country", "地点", "地名", "地理", "地方"}),
+    "groups": frozenset({"organization", "organisation", "org", "company", "institution", "group", "组织", "机构"}),
+    "events": frozenset({"event", "事件"}),
+}
+
+
+def _folded(words: list[str]) -> frozenset[str]:
+    return frozenset(term for word in words for term in terms(word)) | frozenset(words)
+
+
+_GENERAL = _folded(_GENERAL_EN.split()) | _folded(_GENERAL_ZH.split())
+
+
+@dataclass(frozen=True)
+class Question:
+    """`specific`: search terms that name something; `general`: there are none; `kind`: a key of `KINDS` or ''."""
+
+    text: str
+    language: str
+    terms: tuple[str, ...]
+    specific: tuple[str, ...]
+    kind: str
+
+    @property
+    def general(self) -> bool:
+        """Whether the question names nothing in particular."""
+        return not self.specific
+
+
+def read_question(text: str) -> Question:
+    """Read a question."""
+    found = tuple(dict.fromkeys(terms(text)))
+    specific = tuple(term for term in found if term not in _GENERAL)
+    kind = ""
+    for name, pattern in (("people", _PEOPLE), ("places", _PLACES), ("groups", _GROUPS), ("events", _EVENTS)):
+        if pattern.search(text):
+            kind = name
+            break
+    return Question(text, language(text), found, specific, kind)

@@ -1,0 +1,187 @@
+"""Rows of the report table in a map prompt: one line each, whatever stands in a report.
+
+A row's tokens add up: each row ends with one line break and begins with a digit, and no tokeniser's word runs across
+that border. So a selection's tokens are sums of numbers that were counted once, when the version was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from communitree_shared.errors import UsageError
+from communitree_shared.options import BatchOptions
+from communitree_shared.tokens import count
+
+if TYPE_CHECKING:
+    from communitree_workers.query.corpus_view import CorpusView
+
+#: Stands for a line break inside a cell; one token.
+BREAK = "¶"
+#: Rank of a report whose rating is missing: the middle of 0–10.
+NEUTRAL_RANK = 5.0
+#: The delimiter that a version's stored token counts are for.
+DEFAULT_DELIMITER = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `order`: place inside a batch, smallest first. `tokens`: of the line with its break."""
+
+    id: int
+    line: str
+    tokens: int
+    order: tuple[float, float, int]
+
+
+def flatten(text: str) -> str:
+    """Return a text as one line: line breaks become `¶`."""
+    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    return f" {BREAK} ".join(lines)
+
+
+def unflatten(text: str) -> str:
+    """Return the paragraphs of a flattened text, one empty line between."""
+    return "\n\n".join(part.strip() for part in text.split(BREAK))
+
+
+def cell(text: str, delimiter: str = DEFAULT_DELIMITER) -> str:
+    """Return a text as one cell, quoted as in CSV where it holds the delimiter or a quote."""
+    flat = flatten(text)
+    if delimiter in flat or '"' in flat:
+        return '"' + flat.replace('"', '""') + '"'
+    return flat
+
+
+def split_line(line: str, delimiter: str, columns: int) -> list[str]:
+    """Return the cells of a rendered line, the inverse of `cell` and a join."""
+    cells: list[str] = []
+    rest = line.rstrip("\n")
+    while len(cells) < columns - 1:
+        if rest.startswith('"'):
+            end = _closing(rest)
+            cells.append(rest[1:end].replace('""', '"'))
+            rest = rest[end + 1 + len(delimiter) :]
+        else:
+            head, _, rest = rest.partition(delimiter)
+            cells.append(head)
+    cells.append(rest[1:-1].replace('""', '"') if rest.startswith('"') and len(rest) > 1 else rest)
+    return cells
+
+
+def _closing(text: str) -> int:
+    at = 1
+    while True:
+        at = text.find('"', at)
+        if at < 0:
+            return len(text)
+        if text[at + 1 : at + 2] != '"':
+            return at
+        at += 2
+
+
+def columns(options: BatchOptions) -> list[str]:
+    """Return the names of the table's columns."""
+    names = ["id", "title", "level"]
+    if options.include_community_weight:
+        names.append("weight")
+    if options.include_community_rank:
+        names.append("rank")
+    return [*names, "content"]
+
+
+def header(options: BatchOptions) -> str:
+    """Return the table's first line.
+
+    Raises:
+        UsageError: the delimiter would make the table unreadable.
+    """
+    check_delimiter(options.column_delimiter)
+    return options.column_delimiter.join(columns(options)) + "\n"
+
+
+def check_delimiter(delimiter: str) -> None:
+    """Refuse a delimiter that numbers, quotes or line breaks contain.
+
+    Raises:
+        UsageError: with the delimiter named.
+    """
+    if not delimiter or any(c.isalnum() or c in "\"'.\r\n¶ -" for c in delimiter):
+        raise UsageError(
+            f"The column delimiter {delimiter!r} cannot be told from what stands in a cell.",
+            hint="Use one such as '|', ',' or a tab.",
+        )
+
+
+def weight_cell(weight: int, heaviest: int, options: BatchOptions) -> str:
+    """Return a community's weight: its share of the heaviest one, or distinct text units."""
+    return f"{weight / max(1, heaviest):.2f}" if options.normalize_community_weight else str(weight)
+
+
+def rank_cell(rank: float) -> str:
+    """Return a report's rank with at most one decimal."""
+    return f"{rank:.1f}".removesuffix(".0")
+
+
+def number_tokens(text: str) -> int:
+    """Return the tokens of a plain number: digits go in groups of three, the point is one token."""
+    whole, point, fraction = text.partition(".")
+    return -(-len(whole) // 3) + (1 + -(-len(fraction) // 3) if point else 0)
+
+
+def default_tokens(id: int, title: str, level: int, weight: str, rank: str, content: str, encoding: str) -> int:
+    """Return the tokens of a row with all columns and the default delimiter."""
+    parts = (str(id), cell(title), str(level), weight, rank, cell(content))
+    return count(DEFAULT_DELIMITER.join(parts) + "\n", encoding)
+
+
+def row_tokens(view: CorpusView, node: int, options: BatchOptions) -> int:
+    """Return the tokens of a community's row, from the stored count of its default row."""
+    stored = view.tokens_summary if options.use_community_summary else view.tokens
+    tokens = int(stored[node])
+    default = number_tokens(weight_cell(int(view.weight[node]), view.heaviest, BatchOptions()))
+    if not options.include_community_weight:
+        tokens -= default + 1
+    elif not options.normalize_community_weight:
+        tokens += number_tokens(str(int(view.weight[node]))) - default
+    if not options.include_community_rank:
+        tokens -= number_tokens(rank_cell(float(view.rank[node]))) + 1
+    return tokens
+
+
+def report_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str], options: BatchOptions) -> list[Row]:
+    """Render the rows of these communities.
+
+    `contents`: full report (or summary, with `use_community_summary`) of each community.
+    """
+    delimiter = options.column_delimiter
+    check_delimiter(delimiter)
+    recount = delimiter != DEFAULT_DELIMITER
+    out: list[Row] = []
+    for id in ids:
+        node = view.node[id]
+        rank = float(view.rank[node])
+        cells = [str(id), cell(view.titles[node], delimiter), str(int(view.level[node]))]
+        if options.include_community_weight:
+            cells.append(weight_cell(int(view.weight[node]), view.heaviest, options))
+        if options.include_community_rank:
+            cells.append(rank_cell(rank))
+        cells.append(cell(contents[id], delimiter))
+        line = delimiter.join(cells) + "\n"
+        tokens = count(line, view.encoding) if recount else row_tokens(view, node, options)
+        out.append(Row(id, line, tokens, (-float(view.weight[node]), -rank, id)))
+    return out
+
+
+def text_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str], options: BatchOptions) -> list[Row]:
+    """Render rows of text units (`id|title|content`, id = human_readable_id, title = the document's)."""
+    delimiter = options.column_delimiter
+    check_delimiter(delimiter)
+    out: list[Row] = []
+    for id in ids:
+        unit = view.unit_node[id]
+        title = view.documents[int(view.unit_document[unit])] if view.unit_document[unit] >= 0 else ""
+        line = delimiter.join((str(id), cell(title, delimiter), cell(contents[id], delimiter))) + "\n"
+        out.append(Row(id, line, count(line, view.encoding), (0.0, 0.0, id)))
+    return out

@@ -1,0 +1,125 @@
+"""Selections: which reports a query reads. One module a strategy, this façade over all that need no ratings.
+
+`relevant` and `dynamic` ask a model on the way; they are walks (`relevant.py`, `dynamic.py`) that a caller drives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from communitree_shared.errors import UsageError
+from communitree_shared.options import BatchOptions, SelectionOptions
+from communitree_workers.query.blocks import Blocks, build_blocks
+from communitree_workers.query.corpus_view import CorpusView, IntArray
+from communitree_workers.query.question import read_question
+from communitree_workers.query.rows import row_tokens
+from communitree_workers.query.select.auto import auto
+from communitree_workers.query.select.budget import Price, by_budget
+from communitree_workers.query.select.common import Choice, Selected, describe
+from communitree_workers.query.select.levels import frontier, leaves, levels
+from communitree_workers.query.select.texts import texts
+
+__all__ = ["Selected", "costs", "select"]
+
+
+def select(
+    view: CorpusView,
+    options: SelectionOptions,
+    question: str,
+    *,
+    batch: BatchOptions | None = None,
+    price: Price | None = None,
+    language: str = "",
+) -> Selected:
+    """Select what a query reads.
+
+    Args:
+        view: the version's view.
+        options: the strategy and its parameters.
+        question: used by `auto`, and for the language of what is said.
+        batch: how rows will be rendered, which decides their tokens.
+        price: what reading some communities would cost in USD; needed for a budget in money.
+        language: of the sentences in the account; '' = the question's.
+
+    Raises:
+        UsageError: a parameter is missing, or the strategy needs ratings.
+    """
+    batch = batch or BatchOptions()
+    asked = read_question(question)
+    language = language or asked.language
+    if options.strategy == "texts":
+        return texts(view, language)
+    cost, blocks = costs(view, batch)
+    choice: Choice
+    match options.strategy:
+        case "auto":
+            choice = auto(view, blocks, cost, options.auto_tokens, asked, language)
+        case "budget":
+            choice = _budget(view, options, price, cost, blocks, language)
+        case "leaves":
+            choice = leaves(view, language)
+        case "frontier":
+            choice = frontier(view, options.level, language)
+        case "levels":
+            choice = levels(view, options.level, language)
+        case "coverage":
+            from communitree_workers.query.select.coverage import by_coverage
+
+            if options.coverage is None:
+                raise UsageError("The selection `coverage` needs a share.", hint="For example --coverage 0.8.")
+            choice = by_coverage(view, cost, options.coverage, language)
+        case _:
+            raise UsageError(
+                f"The selection {options.strategy!r} rates communities on the way and cannot be made in one step.",
+                hint="Drive `Relevant` or `Dynamic`.",
+            )
+    return describe(view, options.strategy, choice, min_rank=options.min_community_rank, batch=batch, language=language)
+
+
+def _budget(
+    view: CorpusView,
+    options: SelectionOptions,
+    price: Price | None,
+    cost: IntArray,
+    blocks: Blocks,
+    language: str,
+) -> Choice:
+    if options.budget_tokens is None and options.budget_reports is None and options.budget_usd is None:
+        raise UsageError(
+            "The selection `budget` needs a budget.", hint="Give --budget-tokens, --budget-reports or --budget-usd."
+        )
+    if options.budget_usd is not None and price is None and options.budget_tokens is options.budget_reports is None:
+        raise UsageError(
+            "A budget in USD needs the price of the model.",
+            hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in tokens.",
+        )
+    return by_budget(
+        view,
+        tokens=options.budget_tokens,
+        reports=options.budget_reports,
+        usd=options.budget_usd,
+        price=price,
+        stable=options.stable,
+        cost=cost,
+        blocks=blocks,
+        language=language,
+    )
+
+
+def costs(view: CorpusView, batch: BatchOptions) -> tuple[IntArray, Blocks]:
+    """Return the tokens of each community's row as it will be rendered, and the cut's blocks for these costs.
+
+    The stored blocks are for the default row; other columns or summaries make others, once per view and process.
+    """
+    plain = batch.include_community_rank and batch.include_community_weight and batch.normalize_community_weight
+    if plain and not batch.use_community_summary:
+        return view.tokens, view.by_tokens
+    key = f"_costs:{plain}:{batch.use_community_summary}:{batch.include_community_rank}:" + (
+        f"{batch.include_community_weight}:{batch.normalize_community_weight}"
+    )
+    cached: tuple[IntArray, Blocks] | None = view.__dict__.get(key)
+    if cached is None:
+        cost = np.array([row_tokens(view, node, batch) for node in range(len(view.community))], dtype=np.int64)
+        cached = cost, build_blocks(view.parent, cost, view.bits, [str(c) for c in view.community.tolist()])
+        object.__setattr__(view, key, cached)
+    return cached
