@@ -1,0 +1,94 @@
+# Everything happens in this folder: `.venv` holds what is installed, no root, no compiler, no server needed.
+# `make` alone lists the targets.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+BENCH_VENV := .venv-bench
+BENCH_STAMP := $(BENCH_VENV)/.installed
+BENCHMARKS := $(sort $(patsubst benchmarks/bench_%.py,bench-%,$(wildcard benchmarks/bench_*.py)))
+PIP := pip --disable-pip-version-check --quiet
+
+# The first interpreter that runs, is new enough and can make environments; `make PYTHON=… install` chooses another.
+CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
+USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON = $(shell for p in $(CANDIDATES); do "$$p" -c '$(USABLE)' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+
+define need_python
+@if [ -z "$(PYTHON)" ]; then \
+  echo "communitree needs Python 3.11 or newer with its venv module; none of these is one: $(CANDIDATES)." >&2; \
+  echo "Install it (on Debian and Ubuntu: python3 and python3-venv), or name one: make PYTHON=/path/to/python3 install" >&2; \
+  exit 1; \
+fi
+@if ! "$(PYTHON)" -c '$(USABLE)' >/dev/null 2>&1; then \
+  echo "$(PYTHON) is not a Python 3.11 or newer with its venv module." >&2; exit 1; \
+fi
+endef
+
+.PHONY: help install demo test test-unit lint format docs constraints bench clean $(BENCHMARKS)
+
+help: ## list the targets
+	@echo "communitree: the two that do all the set-up are \`make demo\` and \`make test\`."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@for b in $(BENCHMARKS); do printf '  make %-14s one of the benchmarks\n' "$$b"; done
+
+install: $(STAMP) ## install into .venv; the command is .venv/bin/communitree
+
+$(STAMP): pyproject.toml constraints.txt
+	$(need_python)
+	@[ -x $(BIN)/python ] && $(BIN)/pip --version >/dev/null 2>&1 || { \
+	  echo "making $(VENV) with $$($(PYTHON) --version)"; "$(PYTHON)" -m venv --clear $(VENV); }
+	@echo "installing the packages of pyproject.toml into $(VENV) (about 600 MB)"
+	@$(BIN)/$(PIP) install --constraint constraints.txt --editable '.[workers,embedded,dev]'
+	@touch $@
+	@echo "installed: $(BIN)/communitree"
+
+demo: install ## index a real corpus, ask one question, print the cited answer; FOLDER=… takes your own files
+	@$(BIN)/communitree demo $(if $(FOLDER),"$(FOLDER)")
+
+test: install ## all tests: unit, then integration and acceptance on real servers and workers
+	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/integration tests/acceptance
+
+test-unit: install ## the tests that need no server
+	$(BIN)/pytest tests/unit
+
+lint: install ## style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install ## put the code into its format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: install ## write the generated parts of the documentation again
+	$(BIN)/python docs/generate.py
+
+constraints: install ## pin the newest packages that fit (needs the tool uv)
+	uv pip compile pyproject.toml --extra workers --extra embedded --extra dev \
+	  --python-version 3.11 --universal --upgrade --no-header --no-annotate --quiet --output-file constraints.txt
+	uv pip compile pyproject.toml --extra workers --extra embedded --extra bench \
+	  --python-version 3.11 --universal --upgrade --no-header --no-annotate --quiet --output-file constraints-bench.txt
+
+$(BENCH_STAMP): pyproject.toml constraints-bench.txt
+	$(need_python)
+	@[ -x $(BENCH_VENV)/bin/python ] && $(BENCH_VENV)/bin/pip --version >/dev/null 2>&1 || { \
+	  echo "making $(BENCH_VENV) with $$($(PYTHON) --version)"; "$(PYTHON)" -m venv --clear $(BENCH_VENV); }
+	@echo "installing communitree and its peers into $(BENCH_VENV)"
+	@$(BENCH_VENV)/bin/$(PIP) install --constraint constraints-bench.txt --editable '.[workers,embedded,bench]'
+	@touch $@
+
+bench: $(BENCHMARKS) ## all benchmarks, side by side with peers; takes a long time
+
+$(BENCHMARKS): bench-%: $(BENCH_STAMP)
+	$(BENCH_VENV)/bin/python benchmarks/bench_$*.py $(ARGS)
+
+clean: ## remove the environments, caches and builds
+	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find shared producer workers tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
