@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_workers.cluster.canonical import entity_order, unit_order
 from communitree_workers.cluster.kept_tree import KeptTree, expand, keep
 from communitree_workers.tables.columns import Ints, positions, to_lists, unique_pairs
 from communitree_workers.tables.io import Tables, conform
@@ -30,6 +31,7 @@ _SHOWN, _LISTED = 5, 1000
 _MENDED = {
     "dangling": "references of communities to unknown entities were dropped",
     "rebuilt": "communities have members from the ends of their relationships",
+    "placed": "entities that no community names are ends of relationships of one, and were placed there",
     "parents": "communities had no usable parent and were placed by their members",
     "levels": "communities got the level that their place in the tree gives them",
     "lifted": "members of children were missing from a parent and were added to it",
@@ -57,12 +59,19 @@ def adopt(tables: Tables, communities: pa.Table, options: ClusterOptions | None 
     """
     tables = with_mass(tables)
     tree = keep(tables, communities)
-    order = np.lexsort((tree.entity, tree.community))
-    tree.community, tree.entity = tree.community[order], tree.entity[order]
+    tree.community, tree.entity = _in_order(tree.community, tree.entity, entity_order(tables))
     edges = _inside(tree, tables)
-    units = _texts(tree, tables)
+    units = _in_order(*_texts(tree, tables), unit_order(tables)[0])
     table = _table(tree, communities, tables, edges, units, (options or ClusterOptions()).max_cluster_size)
     return Adopted(table, {ENTITIES: tables[ENTITIES]}, _stats(tree, tables, edges, units))
+
+
+def _in_order(owner: Ints, row: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs sorted by owner, then by the place that `order` gives the row."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    sort = np.lexsort((rank[row], owner))
+    return owner[sort], row[sort]
 
 
 def _levels(tree: KeptTree) -> list[tuple[Ints, Ints]]:
@@ -123,7 +132,7 @@ def _table(
     child = np.flatnonzero(tree.parent >= 0)
     child = child[np.lexsort((child, tree.parent[child]))]
     label = pc.binary_join_element_wise("Community", number.cast(pa.string()), " ")
-    ids = [hashlib.sha256(f"{key}\x00{level}".encode()).hexdigest()[:32] for key, level in zip(
+    ids = [hashlib.sha256(f"{key}:{level}".encode()).hexdigest()[:32] for key, level in zip(
         keys.filter(pa.array(made)).to_pylist(), tree.level[made].tolist(), strict=True)]  # fmt: skip
     kind = pc.if_else(pc.equal(pc.fill_null(given["kind"], ""), ""), "cluster", given["kind"])
     columns: dict[str, Any] = {

@@ -83,7 +83,34 @@ def _members(tables: Tables, communities: pa.Table, mended: dict[str, int]) -> t
         mended["rebuilt"] = len(np.unique(owner[good]))
         row = np.concatenate([row, owner[good], owner[good]])
         entity = np.concatenate([entity, *ends])
-    return unique_pairs(row[entity >= 0], entity[entity >= 0])
+        row, entity = row[entity >= 0], entity[entity >= 0]
+    return _with_unnamed(tables, communities, row, entity, mended)
+
+
+def _with_unnamed(
+    tables: Tables, communities: pa.Table, row: Ints, entity: Ints, mended: dict[str, int]
+) -> tuple[Ints, Ints]:
+    """Add the entities that no community names to those whose relationships they are an end of.
+
+    GraphRAG clusters the titles of edge ends, also those that have no row in its entities table: the communities hold
+    their relationships, not them. Where two communities of a level list such relationships (0.x lists those that leave
+    a community too) nothing says which is meant, and the entity stays outside.
+    """
+    count = max(tables["entities"].num_rows, 1)
+    outside = np.bincount(entity, minlength=count) == 0
+    owner, ids = flatten(communities["relationship_ids"])
+    edge = positions(ids, tables[RELATIONSHIPS]["id"])
+    owner, edge = owner[edge >= 0], edge[edge >= 0]
+    ends = np.concatenate([end[edge] for end in relationship_ends(tables)])
+    owner = np.concatenate([owner, owner])
+    mine = (ends >= 0) & outside[ends]
+    community, found = unique_pairs(owner[mine], ends[mine])
+    level = communities["level"].to_numpy().astype(np.int64)
+    place = level[community] * count + found
+    _, at, often = np.unique(place, return_inverse=True, return_counts=True)
+    sure = often[at] == 1
+    mended["placed"] = len(np.unique(found[sure]))
+    return unique_pairs(np.concatenate([row, community[sure]]), np.concatenate([entity, found[sure]]))
 
 
 def _parents(

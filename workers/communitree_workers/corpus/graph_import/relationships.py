@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, ENTITIES, RELATIONSHIPS, WEIGHT_SCALE
+from communitree_shared.tables import COLUMNS, RELATIONSHIPS, WEIGHT_SCALE
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.ends import resolve
-from communitree_workers.corpus.graph_import.entities import Entities
+from communitree_workers.corpus.graph_import.entities import Entities, nfc
 from communitree_workers.corpus.graph_import.grouping import (
     canonical_order,
     content_ids,
@@ -165,7 +165,12 @@ def degrees(relationships: Relationships, entities: Entities) -> tuple[Ints, Int
 
 
 def with_text_of_edges(entities: Entities, relationships: Relationships, made_from: int) -> Entities:
-    """Give the entities from row `made_from` on, made for edge ends, the text units of their relationships."""
+    """Return the entities in canonical order again, those made for edge ends with their relationships' text units.
+
+    Args:
+        entities: from row `made_from` on they were made for edge ends.
+        relationships: their ends are put right for the new order.
+    """
     count = len(entities)
     if made_from >= count:
         return entities
@@ -176,4 +181,9 @@ def with_text_of_edges(entities: Entities, relationships: Relationships, made_fr
     found = united(both.filter(pa.array(mine)), owner[mine] - made_from, count - made_from)
     kept = one_chunk(entities.columns["text_unit_ids"]).slice(0, made_from)
     columns = {**entities.columns, "text_unit_ids": pa.concat_arrays([kept, found])}
-    return Entities({name: columns[name] for name in COLUMNS[ENTITIES]}, entities.written)
+    order = canonical_order(nfc(columns["title"]), columns["id"])
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    relationships.source, relationships.target = place[relationships.source], place[relationships.target]
+    rows = pa.array(order)
+    return Entities({name: column.take(rows) for name, column in columns.items()}, entities.written.take(rows))
