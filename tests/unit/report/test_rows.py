@@ -29,7 +29,7 @@ def test_a_field_cannot_break_out_of_its_row(fields: list[tuple[str, str, str]])
     assert [rows.fields(row[:-1]) for row in rendered] == plain
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 99_999), AWKWARD), max_size=12), st.sampled_from(["o200k_base", "cl100k_base"])
 )
@@ -39,7 +39,7 @@ def test_tokens_of_a_table_are_the_sum_of_its_rows(parts: list[tuple[int, str]],
     assert tokens.count("".join(pieces), encoding) == sum(rows.count(pieces, encoding))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(corpora())
 def test_count_rows_fills_what_a_row_costs(tables: Tables) -> None:
     counted = rows.count_rows(tables, ENCODING)

@@ -37,7 +37,7 @@ _ENDS = ".!?:;…\"')]。！？；：”』」）"
 _HAN = re.compile("[\u3400-\u9fff》]")
 _ROW = re.compile(r"(\d+),(.*)")
 _SHOUTED = re.compile(r"[A-Z]{2}")
-_SMALL = frozenset("a an and as at but by for from in into of on or over the to with".split())
+_SMALL = {"a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to", "with"}
 
 
 @dataclass
@@ -230,7 +230,7 @@ def _summary(writer: _Writer, names: Sequence[str], findings: Sequence[Finding])
         if len(statements) == _SUMMARY_STATEMENTS:
             break
     told = join(statements).casefold()
-    others = [name for name in names[:_SUMMARY_NAMES] if name.casefold() not in told]
+    others = [name for name in names[_TITLE_NAMES:_SUMMARY_NAMES] if name.casefold() not in told]
     also = ""
     if others:
         shown = listed(others, writer.language)

@@ -6,7 +6,7 @@ All three are plain data with compact JSON bytes: evidence and reports are shipp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -131,7 +131,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
-        return asdict(self)
+        plain: dict[str, Any] = orjson.loads(self.to_json())
+        return plain
 
 
 @dataclass(frozen=True)
