@@ -11,17 +11,19 @@ from communitree_shared.settings import Settings
 
 def main(argv: list[str]) -> int:
     """Serve the queues named in `argv` (`models`, `cpu`, or single queues); returns the exit code."""
-    names = [a for a in argv if a != "worker"]
+    names = [a for a in argv if a != "worker"] or ["models"]
     settings = Settings()
     logging.basicConfig(
         level=settings.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     for noisy in ("celery", "kombu", "urllib3", "amqp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    from communitree_workers.runtime.consume import Worker
+    from communitree_workers.runtime.consume import Worker, queues_of
+    from communitree_workers.runtime.registry import handlers
 
     try:
-        Worker(settings, names).run()
+        queues_of(names)
+        Worker(settings, names, handlers()).run()
     except CommunitreeError as error:
         logging.getLogger("communitree").error("%s %s", error.message, error.hint)
         return error.exit_code

@@ -25,8 +25,7 @@ from communitree_shared.ledger import Ledger, reconciler
 from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
-from communitree_workers.runtime.registry import handlers
-from communitree_workers.runtime.runner import Runner
+from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
 
 log = logging.getLogger(__name__)
@@ -60,11 +59,11 @@ def queues_of(names: list[str]) -> tuple[str, list[str]]:
 class Worker:
     """One worker process and its pool."""
 
-    def __init__(self, settings: Settings, names: list[str]) -> None:
+    def __init__(self, settings: Settings, names: list[str], handlers: dict[str, Handler]) -> None:
         self.settings = settings
-        self.kind, self.queues = queues_of(names or ["models"])
+        self.kind, self.queues = queues_of(names)
         self.token = uuid.uuid4().hex
-        self.handlers = handlers()
+        self.handlers = handlers
         self._runner: Runner | None = None
         self._runner_lock = threading.Lock()
 

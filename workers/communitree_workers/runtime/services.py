@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,10 +14,12 @@ from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
-from communitree_workers.model.client import ModelClient
 from communitree_workers.runtime.cache import Cache
 from communitree_workers.runtime.loop import LoopHere, LoopThread
 from communitree_workers.tables import io
+
+if TYPE_CHECKING:
+    from communitree_workers.model.client import ModelClient
 
 #: How long a worker waits for servers that are away before it gives a unit back.
 PATIENCE = 600.0
@@ -41,6 +43,8 @@ class Services:
     @cached_property
     def models(self) -> ModelClient:
         """Return the model client; its session opens in the loop at the first call."""
+        from communitree_workers.model.client import ModelClient
+
         return ModelClient(self.settings, async_redis_client(self.settings), "communitree:")
 
     def keys(self, tenant: str) -> Keys:
