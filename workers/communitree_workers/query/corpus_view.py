@@ -32,7 +32,8 @@ class CorpusView:
     one is the neutral 5; `shown`: whether `levels` shows it (no remainder, no stand-in for a report that an imported
     index lacked); `readable`: whether it has a report. `held`, `read`: text units (positions) that a community holds,
     and that stand in its report's own evidence (the most
-    mentioned first), as CSR (`*_ptr`, `*_idx`). `unit_id`, `unit_key`: human_readable_id and id of text units. `by_tokens`, `by_reports`: the cut's
+    mentioned first), as CSR (`*_ptr`, `*_idx`). `unit_id`, `unit_key`: human_readable_id and id of text units.
+    `by_tokens`, `by_reports`: the cut's
     precomputation; `bits`: each community's share of F.
     """
 

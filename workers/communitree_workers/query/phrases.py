@@ -116,8 +116,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "{count} 个回复达到字数上限，可能有遗漏。",
     ),
     "warn.dropped": (
-        "{count} points did not fit the reduce prompt; they are listed with the reason.",
-        "{count} 条要点放不进归纳提示词，已列出并注明原因。",
+        "{count} points could not be used; they are listed with the reason.",
+        "{count} 条要点未能采用，已列出并注明原因。",
     ),
     "warn.shortened": ("{count} points were shortened to fit the reduce prompt.", "{count} 条要点因过长被截短。"),
     "warn.unverified": (
@@ -136,9 +136,17 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "不要加入要点之外的内容；要点没有回答的地方，请直接说明。",
     ),
     "rule.general_on": (
-        "You may add what is generally known where it helps; mark every such statement with [General knowledge: verify].",
+        "You may add what is generally known where it helps; mark each such statement [General knowledge: verify].",
         "必要时可以补充一般常识，但每一处都要标上 [常识：待核实]。",
     ),
+    # the built-in model's answers
+    "answer.themes": ("The corpus is mainly about {names}.", "全文主要围绕{names}展开。"),
+    "answer.theme": ("The corpus is mainly about {names}.", "全文主要讲{names}。"),
+    "answer.people": ("The main persons are {names}.", "主要人物有{names}。"),
+    "answer.places": ("The main places are {names}.", "主要地点有{names}。"),
+    "answer.groups": ("The main organizations and groups are {names}.", "主要的组织与群体有{names}。"),
+    "answer.events": ("The main events are {names}.", "主要事件有{names}。"),
+    "answer.further": ("Further:", "此外："),
     "mark.unverified": ("unverified", "未核实"),
 }
 

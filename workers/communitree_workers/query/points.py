@@ -1,4 +1,4 @@
-"""From map results to the list of points: numbered batches, one scale, zero and unreadable ones out, duplicates merged."""
+"""From map results to the list of points: one scale, zero and unreadable ones out, duplicates merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reduce: points packed into one prompt, or into rounds of prompts when they do not fit. Nothing falls out unnamed."""
+"""The reduce: points packed into one prompt, or into rounds of prompts. Nothing falls out unnamed."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def plan_round(texts: Sequence[str], options: AnswerOptions, encoding: str = DEF
     size = min(len(present), _FAN_IN)
     if size == 0:
         return []
-    share = room // size
+    share = room // size - 4  # the empty line after each
     cut = [text if count(text, encoding) <= share else truncate(text, share, encoding) for text in present]
     if sum(count(text, encoding) for text in present) <= room:
         return [present]

@@ -1,0 +1,209 @@
+"""The answer and its account: what happened to every report, batch, point and citation on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from communitree_shared.results import (
+    Account,
+    Answer,
+    BatchesAccount,
+    CitationsAccount,
+    LlmAccount,
+    PointsAccount,
+    QuerySeconds,
+    QuerySettings,
+    QueryStatus,
+    ReportsAccount,
+    Usage,
+)
+from communitree_workers.query.citations import Checked, Resolver, check, cite, mark_in_answer
+from communitree_workers.query.phrases import say
+from communitree_workers.query.points import BatchOutcome, Gathered
+from communitree_workers.query.select.common import Selected
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What the reduce gave: the text (None: no reduce call, or it failed for `cause`), shortened points."""
+
+    text: str | None = None
+    cause: str = ""
+    shortened: int = 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an answer says about its job."""
+
+    job_id: str
+    question: str
+    corpus: str
+    version: str
+    standalone_question: str = ""
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    seconds: QuerySeconds = field(default_factory=QuerySeconds)
+    settings: QuerySettings = field(default_factory=QuerySettings)
+    warnings: Sequence[str] = ()
+
+
+def status_of(outcomes: Sequence[BatchOutcome], *, cancelled: bool = False) -> QueryStatus:
+    """Return the state that the batches alone decide: `answered` still needs its reduce to succeed."""
+    if cancelled:
+        return "cancelled"
+    answered = [o for o in outcomes if o.status == "answered"]
+    if outcomes and not answered:
+        return "failed"
+    if len(answered) < len(outcomes):
+        return "partial"
+    return "answered" if any(o.result and not o.result.empty for o in answered) else "no_data"
+
+
+def needs_reduce(outcomes: Sequence[BatchOutcome], gathered: Gathered) -> bool:
+    """Say whether there is anything to put together. No reduce call is made without a point."""
+    return bool(gathered.order) and status_of(outcomes) in ("answered", "partial")
+
+
+def build_answer(
+    header: Header,
+    selected: Selected,
+    outcomes: Sequence[BatchOutcome],
+    gathered: Gathered,
+    reduced: Reduced,
+    resolver: Resolver,
+    *,
+    language: str,
+    context: str = "Reports",
+    cancelled: bool = False,
+) -> Answer:
+    """Put an answer together.
+
+    The sums close: answered + failed = batches; used + dropped + zero + duplicate = points; verified + unverified =
+    citations. A failed batch is never an empty success, and states are told apart in words in `language`.
+    """
+    status = status_of(outcomes, cancelled=cancelled)
+    wanted = needs_reduce(outcomes, gathered)
+    if status in ("answered", "partial") and wanted and reduced.text is None:
+        status = "cancelled" if cancelled else "failed"
+    if status == "answered" and not wanted:
+        status = "no_data"
+    checked = Checked("")
+    in_answer = 0
+    if reduced.text is not None and status in ("answered", "partial") and wanted:
+        checked = check(reduced.text, gathered.points, language, context)
+        in_answer = mark_in_answer(gathered.points, checked, language)
+    else:
+        for point in gathered.points:
+            if point.used:
+                point.why_not = say("not.no_reduce", language)
+    citations = cite(checked, resolver, selected.kind)
+    account = Account(
+        selection=selected.selection,
+        coverage=selected.coverage,
+        reports=_reports(selected, gathered),
+        batches=_batches(outcomes),
+        points=PointsAccount(
+            produced=len(gathered.points),
+            used=sum(p.used for p in gathered.points),
+            zero=gathered.zero,
+            duplicate=gathered.duplicate,
+            dropped=gathered.dropped,
+            in_answer=in_answer,
+        ),
+        citations=CitationsAccount(
+            total=len(citations),
+            verified=sum(c.verified for c in citations),
+            unverified=sum(not c.verified for c in citations),
+        ),
+        llm=LlmAccount.of(dict(header.usage)),
+        seconds=header.seconds,
+        settings=header.settings,
+    )
+    account.warnings = [*selected.warnings, *header.warnings, *_warnings(account, reduced, status, language)]
+    return Answer(
+        job_id=header.job_id,
+        status=status,
+        question=header.question,
+        standalone_question=header.standalone_question,
+        answer=_words(status, outcomes, gathered, reduced, checked, account, language),
+        corpus=header.corpus,
+        version=header.version,
+        citations=citations,
+        points=gathered.points,
+        account=account,
+    )
+
+
+def _reports(selected: Selected, gathered: Gathered) -> ReportsAccount:
+    cited = {id for point in gathered.points for id in point.reports}
+    silent = [id for id in selected.ids if id not in cited]
+    return ReportsAccount(selected=len(selected.ids), cited=len(selected.ids) - len(silent), silent=silent)
+
+
+def _batches(outcomes: Sequence[BatchOutcome]) -> BatchesAccount:
+    answered = [o for o in outcomes if o.status == "answered"]
+    return BatchesAccount(
+        total=len(outcomes),
+        answered=len(answered),
+        empty=sum(o.result is None or o.result.empty for o in answered),
+        failed=len(outcomes) - len(answered),
+        retried=sum(o.retried > 0 for o in outcomes),
+        split=sum(o.halves > 0 for o in outcomes),
+        at_limit=sum(o.at_limit for o in answered),
+        cached=sum(o.cached for o in answered),
+    )
+
+
+def causes(outcomes: Sequence[BatchOutcome], language: str) -> str:
+    """Return the causes of failed batches, the most frequent first, each once."""
+    found = Counter(o.cause or say("cause.unknown", language) for o in outcomes if o.status == "failed")
+    named = [f"{cause} ×{n}" if n > 1 and len(found) > 1 else cause for cause, n in found.most_common(3)]
+    return ("；" if language == "zh" else "; ").join(cause.rstrip(".。 ") for cause in named)
+
+
+def _words(
+    status: QueryStatus,
+    outcomes: Sequence[BatchOutcome],
+    gathered: Gathered,
+    reduced: Reduced,
+    checked: Checked,
+    account: Account,
+    language: str,
+) -> str:
+    batches = account.batches
+    values = {
+        "batches": batches.total, "answered": batches.answered, "failed": batches.failed,
+        "reports": account.reports.selected, "cause": causes(outcomes, language),
+    }  # fmt: skip
+    if status == "answered":
+        return checked.text
+    if status == "partial" and checked.text:
+        return f"> {say('state.partial', language, **values)}\n\n{checked.text}"
+    if status == "partial":
+        return say("state.partial_nothing", language, **values)
+    if status == "no_data":
+        return say("state.no_data" if outcomes else "state.empty", language, **values)
+    if status == "cancelled":
+        return say("state.cancelled", language)
+    if batches.answered and reduced.text is None:
+        cause = reduced.cause.rstrip(".。 ") or say("cause.unknown", language)
+        return say("state.failed_reduce", language, used=len(gathered.order), cause=cause)
+    return say("state.failed", language, **values)
+
+
+def _warnings(account: Account, reduced: Reduced, status: QueryStatus, language: str) -> list[str]:
+    out = []
+    if account.batches.at_limit:
+        out.append(say("warn.at_limit", language, count=account.batches.at_limit))
+    if account.points.dropped:
+        out.append(say("warn.dropped", language, count=account.points.dropped))
+    if reduced.shortened:
+        out.append(say("warn.shortened", language, count=reduced.shortened))
+    if account.citations.unverified:
+        out.append(say("warn.unverified", language, count=account.citations.unverified))
+    if account.reports.silent and status in ("answered", "partial"):
+        count, reports = len(account.reports.silent), account.reports.selected
+        out.append(say("warn.silent", language, count=count, reports=reports))
+    return out

@@ -1,0 +1,195 @@
+"""Citations of an answer: read from the text, checked against the points it was made of, resolved to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from communitree_shared.results import Citation, Point
+from communitree_workers.query.corpus_view import CorpusView
+from communitree_workers.query.phrases import say
+from communitree_workers.query.references import REFERENCE, SHOWN, ids_in, parts_of, reference
+from communitree_workers.text.words import terms
+
+#: Text units that one citation names: the ones its report's evidence mentions most.
+UNITS = 20
+#: A point is in the answer when a passage that cites it has at least this share of its words.
+_SHARED_WORDS = 0.3
+
+#: What finds the text units behind a report's statement; see `Resolver`.
+Locate = Callable[[int, str], list[str]]
+
+
+@dataclass
+class Checked:
+    """An answer with its references in one form and the unverified ones marked.
+
+    `cited`: ids that points support, in order; `unverified`: ids that none does; `passages`: parts of the text with
+    the ids they cite.
+    """
+
+    text: str
+    cited: list[int] = field(default_factory=list)
+    unverified: list[int] = field(default_factory=list)
+    passages: list[tuple[str, list[int]]] = field(default_factory=list)
+
+
+def check(answer: str, points: Sequence[Point], language: str, context: str = "Reports") -> Checked:
+    """Check each reference of an answer against the points that were used.
+
+    An id that no used point rests on is marked in the text. `+more` stands for the other reports of the points that
+    the passage states. A reference shows at most five ids.
+    """
+    known = {id for point in points if point.used for id in point.reports}
+    result = Checked("")
+    mark = say("mark.unverified", language)
+
+    def rewrite(passage: str) -> str:
+        stated = _stated(passage, [p for p in points if p.used])
+        out, last = [], 0
+        cited: list[int] = []
+        for match in REFERENCE.finditer(passage):
+            ids = [id for _, numbers, _ in parts_of(match.group()) for id in numbers]
+            more = any(flag for _, _, flag in parts_of(match.group()))
+            good = [id for id in dict.fromkeys(ids) if id in known]
+            bad = [id for id in dict.fromkeys(ids) if id not in known]
+            if more:
+                good += [id for point in stated if set(point.reports) & set(good) for id in point.reports]
+                good = list(dict.fromkeys(good))
+            cited += good
+            result.unverified += bad
+            shown = max(0, SHOWN - len(bad))
+            text = reference(good, context, shown=shown or 1, marked=[f"{id} {mark}" for id in bad])
+            out += [passage[last : match.start()], text]
+            last = match.end()
+        out.append(passage[last:])
+        result.cited += cited
+        if cited:
+            result.passages.append((REFERENCE.sub("", passage), list(dict.fromkeys(cited))))
+        return "".join(out)
+
+    result.text = "\n".join(rewrite(line) for line in answer.strip().split("\n"))
+    result.cited = list(dict.fromkeys(result.cited))
+    result.unverified = [id for id in dict.fromkeys(result.unverified) if id not in set(result.cited)]
+    return result
+
+
+def _stated(passage: str, points: Sequence[Point]) -> list[Point]:
+    ids = set(ids_in(passage))
+    if not ids:
+        return []
+    said = set(terms(REFERENCE.sub("", passage)))
+    return [point for point in points if set(point.reports) & ids and _share(point, said) >= _SHARED_WORDS]
+
+
+def _share(point: Point, said: set[str]) -> float:
+    words = set(terms(point.text))
+    return len(words & said) / len(words) if words else 0.0
+
+
+def mark_in_answer(points: Sequence[Point], checked: Checked, language: str) -> int:
+    """Say of each used point whether the answer states it, not only whether it was in the prompt; return how many.
+
+    It does when a passage cites one of its reports and has enough of its words; the best such point of a passage
+    counts in any case, since its words may all have been put differently.
+    """
+    words = {i: set(terms(point.text)) for i, point in enumerate(points) if point.used}
+    stated: set[int] = set()
+    for text, ids in checked.passages:
+        said, wanted = set(terms(text)), set(ids)
+        near = [i for i in words if wanted.intersection(points[i].reports)]
+        if not near:
+            continue
+        share = {i: len(words[i] & said) / len(words[i]) if words[i] else 0.0 for i in near}
+        stated.update(i for i in near if share[i] >= _SHARED_WORDS)
+        best = max(near, key=lambda i: (share[i], points[i].adjusted or 0.0, -i))
+        if share[best] > 0 or len(near) == 1:
+            stated.add(best)
+    for i in words:
+        points[i].in_answer = i in stated
+        if i not in stated:
+            points[i].why_not = say("not.left_out", language)
+    return len(stated)
+
+
+class Resolver:
+    """From reports (or text units) to the text they rest on."""
+
+    def __init__(self, view: CorpusView, locate: Locate | None = None) -> None:
+        """`locate(community, statement)` may narrow a report's text units to those behind one statement."""
+        self.view = view
+        self.locate = locate
+        self._number = {key: i for i, key in enumerate(view.unit_key)} if locate else {}
+
+    def report(self, community: int, statements: Iterable[str] = ()) -> list[int]:
+        """Return the positions of the text units behind a report: its own evidence's, else its children's."""
+        view = self.view
+        node = view.node[community]
+        if self.locate is not None:
+            keys = [key for text in statements for key in self.locate(community, text)]
+            found = [self._number[key] for key in dict.fromkeys(keys) if key in self._number]
+            if found:
+                return found[:UNITS]
+        own = view.read_idx[view.read_ptr[node] : view.read_ptr[node + 1]].tolist()
+        queue = view.children(node).tolist()
+        while not own and queue:
+            below: list[int] = []
+            for child in queue:
+                own += view.read_idx[view.read_ptr[child] : view.read_ptr[child + 1]][:UNITS].tolist()
+                below += view.children(child).tolist()
+            queue = below
+        if not own:
+            own = view.held_idx[view.held_ptr[node] : view.held_ptr[node + 1]].tolist()
+        return list(dict.fromkeys(int(unit) for unit in own))[:UNITS]
+
+    def citation(self, id: int, *, verified: bool, kind: str, statements: Iterable[str] = ()) -> Citation:
+        """Return a citation with the text units and documents it leads to; an unverified one leads nowhere."""
+        view = self.view
+        if kind == "sources":
+            units = [view.unit_node[id]] if id in view.unit_node else []
+            return Citation(
+                title=self._documents(units)[0] if units else "",
+                verified=verified and bool(units),
+                text_units=[view.unit_key[u] for u in units] if verified else [str(id)],
+                documents=self._documents(units) if verified else [],
+            )
+        if id not in view.node:
+            return Citation(report=id, verified=False)
+        node = view.node[id]
+        units = self.report(id, statements) if verified else []
+        return Citation(
+            report=id,
+            level=int(view.level[node]),
+            title=view.titles[node],
+            verified=verified,
+            text_units=[view.unit_key[u] for u in units],
+            documents=self._documents(units),
+        )
+
+    def _documents(self, units: Sequence[int]) -> list[str]:
+        numbers = self.view.unit_document[np.array(units, dtype=np.int64)].tolist() if units else []
+        return list(dict.fromkeys(self.view.documents[n] if n >= 0 else "" for n in numbers)) if numbers else []
+
+
+def cite(checked: Checked, resolver: Resolver, kind: str) -> list[Citation]:
+    """Return the citations of a checked answer, verified ones first in order of appearance."""
+    statements: dict[int, list[str]] = {}
+    for text, ids in checked.passages:
+        for id in ids:
+            statements.setdefault(id, []).append(text)
+    out = [resolver.citation(id, verified=True, kind=kind, statements=statements.get(id, ())) for id in checked.cited]
+    return out + [resolver.citation(id, verified=False, kind=kind) for id in checked.unverified]
+
+
+def nearest_finding(findings: Sequence[tuple[str, str]], statement: str) -> int | None:
+    """Return which finding `(summary, explanation)` a statement most likely rests on; None: none shares a word."""
+    said = set(terms(statement))
+    best, place = 0.0, None
+    for i, (summary, explanation) in enumerate(findings):
+        words = set(terms(f"{summary}\n{explanation}"))
+        shared = len(words & said) / (len(said) or 1)
+        if shared > best:
+            best, place = shared, i
+    return place

@@ -1,0 +1,195 @@
+"""The built-in model at query time: map, rate and rewrite without a network. `extractive_answer.py` has the reduce.
+
+It gives the same JSON as a model would, so that everything behind it is the same code. Deterministic. Scores are on
+one scale for all batches: how much of the question's words a statement has, or how much text a theme has behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from communitree_shared.options import AnswerOptions, Turn
+from communitree_workers.query.batch import Batch
+from communitree_workers.query.lexicon import Lexicon
+from communitree_workers.query.map import words
+from communitree_workers.query.question import KINDS, Question, read_question
+from communitree_workers.query.reading import Matcher, Passage, ReadRow, join, read_rows, sentences
+
+#: A statement needs this share of the question's words, weighed, to be about it.
+_ENOUGH = 0.5
+_SENTENCES = 3
+#: The most statements of one report that answer a question about something in particular.
+_PER_REPORT = 3
+_NAMES = 12
+
+
+def question_weights(question: str, lexicon: Lexicon) -> dict[str, float]:
+    """Return how telling each of a question's words is in a corpus: words it does not know weigh the most."""
+    n = len(lexicon.lengths)
+    out = {}
+    for term in read_question(question).specific:
+        held = lexicon.frequency(term)
+        out[term] = round(max(0.05, 1 - held / (n + 1)) * (1.0 if held else 1.2), 4)
+    return out
+
+
+def map_reply(
+    batch: Batch, question: str, options: AnswerOptions, weights: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Return the map reply for a batch, in the shape that `map.map_schema` asks of a model.
+
+    `weights`: from `question_weights`; without them all words of the question weigh the same.
+    """
+    asked = read_question(question)
+    rows = read_rows(batch)
+    if asked.general and asked.kind:
+        points = _names(batch, rows, asked) or _themes(rows)
+    elif asked.general:
+        points = _themes(rows)
+    else:
+        points = _statements(rows, Matcher(dict(weights or dict.fromkeys(asked.specific, 1.0))))
+    points.sort(key=lambda p: (-p["score"], p["reports"], p["description"]))
+    return {"points": _within(points, options.map_max_length), "overview": []}
+
+
+def _within(points: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    out, left = [], limit
+    for point in points:
+        cost = words(point["description"])
+        if cost <= left:
+            out.append(point)
+            left -= cost
+    return out
+
+
+def _point(text: str, score: float, *reports: int) -> dict[str, Any]:
+    return {"description": text, "score": max(1, min(100, round(score))), "reports": list(reports)}
+
+
+def _themes(rows: Sequence[ReadRow]) -> list[dict[str, Any]]:
+    """One point a report: its summary in brief; what has more text behind it matters more."""
+    out = []
+    for row in rows:
+        said = row.summary or [s for passage in row.findings[:2] for s in passage.sentences[:1]]
+        if said:
+            weight = row.weight if row.weight <= 1 else row.weight / (row.weight + 20)
+            out.append(_point(join(said[:2]), 30 + 55 * weight**0.5 + 1.5 * row.rank, row.id))
+    return out
+
+
+def _names(batch: Batch, rows: Sequence[ReadRow], asked: Question) -> list[dict[str, Any]]:
+    """The weightiest names of the asked kind, each with what the batch says of it."""
+    wanted = names_of(batch.overview, asked.kind)
+    out = []
+    for place, name in enumerate(wanted[:_NAMES]):
+        found: list[tuple[float, int, str]] = []
+        for row in rows:
+            for quality, text in _about(row, name):
+                found.append((quality + row.weight / 100, row.id, text))
+        found.sort(key=lambda item: (-item[0], item[1], item[2]))
+        for rank, (_, id, text) in enumerate(found[:2]):
+            out.append(_point(f"{readable(name)}{_colon(name)}{text}", 95 - 4 * place - 20 * rank, id))
+    return out
+
+
+def names_of(overview: str, kind: str) -> list[str]:
+    """Return the names that an overview lists for a kind of thing (`people`, `places`, …)."""
+    out: list[str] = []
+    for line in overview.splitlines():
+        head, colon, rest = line.partition(": ")
+        if colon and head.strip().lower() in KINDS.get(kind, frozenset()) and not line.startswith("["):
+            out += [name.strip() for name in rest.split(", ")]
+    return list(dict.fromkeys(filter(None, out)))
+
+
+def _about(row: ReadRow, name: str) -> list[tuple[float, str]]:
+    """Return what a row says about a name, with how directly it does so."""
+    out = []
+    low = name.lower()
+    for passage in row.findings:
+        heading = passage.heading.lower()
+        own = [s for s in passage.sentences if low in s.lower()]
+        if heading.startswith(low) and passage.sentences:
+            out.append((3.0, join((own or passage.sentences)[:2])))
+        elif low in heading and own:
+            out.append((2.0, join(own[:2])))
+        elif own:
+            out.append((1.0, join(own[:1])))
+    own = [s for s in row.summary if low in s.lower()]
+    if own:
+        out.append((1.5, join(own[:1])))
+    return sorted(out, key=lambda item: -item[0])[:2]
+
+
+def readable(name: str) -> str:
+    """Return a name that is all capitals as people write it."""
+    if not name.isascii() or name != name.upper() or not re.search(r"[A-Z]{3}", name):
+        return name
+    return re.sub(r"[A-Z]['A-Z]*", lambda match: match.group().capitalize(), name)
+
+
+def _colon(name: str) -> str:
+    return ": " if name.isascii() else "："
+
+
+def _statements(rows: Sequence[ReadRow], matcher: Matcher) -> list[dict[str, Any]]:
+    """Statements that have the words of the question."""
+    out = []
+    for row in rows:
+        title = matcher.matches(row.title)
+        found = []
+        for passage in [*row.findings, Passage(row.title, row.summary)]:
+            best = _best(passage, matcher, title)
+            if best is not None:
+                found.append(best)
+        found.sort(key=lambda item: (-item[0], item[1]))
+        out += [_point(text, score + row.rank / 2, row.id) for score, text in found[:_PER_REPORT]]
+    return out
+
+
+def _best(passage: Passage, matcher: Matcher, title: frozenset[str]) -> tuple[float, str] | None:
+    """Return the part of a passage that matches best; words of its heading, and at a discount its title's, count."""
+    heading = matcher.matches(passage.heading)
+    covered = [(matcher.coverage(s), i) for i, s in enumerate(passage.sentences)]
+    hits = sorted((c, -i) for c, i in covered if c > 0)[::-1][:_SENTENCES]
+    if not passage.sentences or (not hits and not heading):
+        return None
+    chosen = sorted(-i for _, i in hits) if hits else list(range(min(2, len(passage.sentences))))
+    text = join(passage.sentences[i] for i in chosen)
+    own = matcher.coverage(text, heading)
+    both = max(own, 0.85 * matcher.coverage(text, heading | title))
+    if both < _ENOUGH:
+        return None
+    return 15 + 60 * both + 20 * matcher.coverage("", heading), text
+
+
+def rate_reply(items: Sequence[tuple[int, str]], question: str, weights: Mapping[str, float] | None = None) -> Any:
+    """Return the rating reply for candidates `(id, text)`: 0–5 by the question's words in their text."""
+    asked = read_question(question)
+    matcher = Matcher(dict(weights or dict.fromkeys(asked.specific, 1.0)))
+    ratings = []
+    for id, text in items:
+        share = matcher.coverage(text)
+        ratings.append({"id": id, "rating": 3 if asked.general else min(5, round(5 * share + (0.3 if share else 0)))})
+    return {"ratings": ratings}
+
+
+_POINTING = re.compile(
+    r"\b(?:it|its|he|him|his|she|her|they|them|their|this|that|these|those|there|then|one|ones|same|former|latter|else"
+    r"|more)\b|[它他她]|这|那|其|前者|后者|同样|还有|呢",
+    re.IGNORECASE,
+)
+
+
+def rewrite_reply(question: str, history: Sequence[Turn]) -> str:
+    """Return a question that stands alone: one that points back, or names nothing, takes the last one that does."""
+    asked = read_question(question)
+    if not asked.general and not _POINTING.search(question):
+        return question
+    for turn in reversed(history):
+        if turn.role == "user" and not read_question(turn.content).general:
+            named = (sentences(turn.content) or [turn.content])[0]
+            return f"{question.strip()} ({named})" if asked.language == "en" else f"{question.strip()}（{named}）"
+    return question

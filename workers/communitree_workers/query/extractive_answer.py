@@ -1,0 +1,189 @@
+"""The built-in model's answer: points arranged by what they are about, with their citations, in readable Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from communitree_shared.options import AnswerOptions
+from communitree_shared.results import Point
+from communitree_workers.query.map import words
+from communitree_workers.query.phrases import say
+from communitree_workers.query.question import Question, read_question
+from communitree_workers.query.reading import join, sentences
+from communitree_workers.query.references import reference
+from communitree_workers.query.response import Form, known_form
+
+#: Groups that are told at length, and those only named, by form of the answer.
+_GROUPS: dict[Form, tuple[int, int]] = {
+    "paragraphs": (7, 12),
+    "paragraph": (4, 0),
+    "list": (10, 10),
+    "report": (20, 30),
+}
+_PER_GROUP: dict[Form, int] = {"paragraphs": 4, "paragraph": 1, "list": 2, "report": 8}
+_NAMED = 5
+
+
+@dataclass
+class _Group:
+    name: str
+    points: list[Point] = field(default_factory=list)
+
+
+def write_answer(
+    points: Sequence[Point],
+    question: str,
+    options: AnswerOptions,
+    language: str,
+    titles: Mapping[int, str],
+    context: str = "Reports",
+) -> str:
+    """Return the answer made of these points, the most important first.
+
+    Args:
+        points: the points that are used.
+        question: decides how they are arranged: by name, by theme, or by report.
+        options: `response_type` and `reduce_max_length`.
+        language: of the words around the statements.
+        titles: title of each cited report.
+        context: how reports are named in citations.
+    """
+    asked = read_question(question)
+    form = known_form(options.response_type)
+    groups = _by_name(points) if asked.general and asked.kind else _by_report(points, titles)
+    if asked.general and not asked.kind:
+        groups = _few_words_in_common(groups)
+    told, named = _GROUPS[form]
+    opening = _opening(groups[:told], asked, language)
+    left = options.reduce_max_length - words(opening)
+    parts: list[str] = []
+    for number, group in enumerate(groups[:told], start=1):
+        text = _body(group, _PER_GROUP[form], left, context)
+        if not text:
+            continue
+        left -= words(text)
+        parts.append(_shaped(group.name, text, form, number, language, plain=not asked.general and len(groups) == 1))
+    rest = _rest(groups[told : told + named], left, language, context)
+    gap = "\n" if form == "list" else " " if form == "paragraph" else "\n\n"
+    body = gap.join(parts)
+    if form == "paragraph":
+        return f"{opening} {body}".strip()
+    return "\n\n".join(filter(None, (opening, body, rest)))
+
+
+def _by_name(points: Sequence[Point]) -> list[_Group]:
+    """Points that begin with `name:` go together; the others by themselves."""
+    groups: dict[str, _Group] = {}
+    for point in points:
+        name, rest = _split_name(point.text)
+        group = groups.setdefault(name, _Group(name))
+        group.points.append(point.model_copy(update={"text": rest}))
+    return list(groups.values())
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    for colon in (": ", "："):
+        name, found, rest = text.partition(colon)
+        if found and len(name) <= 60 and "。" not in name and not re.search(r"[a-z]{4,}[.!?] ", name):
+            return name, rest
+    return "", text
+
+
+def _by_report(points: Sequence[Point], titles: Mapping[int, str]) -> list[_Group]:
+    groups: dict[int, _Group] = {}
+    for point in points:
+        id = next((i for i in point.reports if i in groups), point.reports[0] if point.reports else -1)
+        groups.setdefault(id, _Group(titles.get(id, ""))).points.append(point)
+    return list(groups.values())
+
+
+def _few_words_in_common(groups: list[_Group]) -> list[_Group]:
+    """Put groups whose title repeats an earlier one behind the others: themes shall differ."""
+    seen: set[str] = set()
+    fresh: list[_Group] = []
+    again: list[_Group] = []
+    for group in groups:
+        names = set(_names_in(group.name))
+        (again if names and names <= seen else fresh).append(group)
+        seen |= names
+    return fresh + again
+
+
+def _names_in(title: str) -> list[str]:
+    for separator in (" and ", "和", "与", "、", "，"):
+        title = title.replace(separator, ", ")
+    return [name.strip().lower() for name in title.split(", ") if name.strip()]
+
+
+def _opening(groups: Sequence[_Group], asked: Question, language: str) -> str:
+    names = [_plain(group.name) for group in groups if group.name]
+    if not asked.general or not names:
+        return ""
+    if asked.kind:
+        return say(f"answer.{asked.kind}", language, names=listed(names[:12], language))
+    if any(len(name) > 40 for name in names[:_NAMED]):
+        return ""
+    return say("answer.themes", language, names=listed(names[:_NAMED], language, flat=True))
+
+
+def _plain(title: str) -> str:
+    return title.strip().rstrip(".。")
+
+
+def listed(names: Sequence[str], language: str, *, flat: bool = False) -> str:
+    """Return names as a list in words; `flat`: names that are lists themselves are kept apart by semicolons."""
+    if language.startswith("zh"):
+        if flat and any("、" in n or "和" in n for n in names):
+            return "；".join(names)
+        return "、".join(names[:-1]) + ("和" if len(names) > 1 else "") + "".join(names[-1:])
+    if flat and any(", " in n or " and " in n for n in names):
+        return "; ".join(names)
+    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + "".join(names[-1:])
+
+
+def _body(group: _Group, limit: int, left: int, context: str) -> str:
+    out: list[str] = []
+    said: set[str] = set()
+    for point in group.points:
+        if len(out) == limit:
+            break
+        fresh = [s for s in sentences(point.text) if s not in said]
+        said.update(fresh)
+        text = join(fresh)
+        if not text or words(text) > left:
+            continue
+        left -= words(text)
+        out.append(f"{_ended(text)} {reference(point.reports, context)}".strip())
+    return " ".join(out)
+
+
+def _ended(text: str) -> str:
+    if text[-1] in ".!?…。！？；;:\"'”’」』）)":
+        return text
+    return text + ("。" if "\u3400" <= text[-1] <= "\u9fff" else ".")
+
+
+def _shaped(name: str, text: str, form: Form, number: int, language: str, *, plain: bool) -> str:
+    colon = "：" if language.startswith("zh") else ": "
+    title = _plain(name)
+    if form == "report":
+        return f"## {title}\n\n{text}" if title else text
+    if form == "list":
+        return f"{number}. **{title}**{colon}{text}" if title else f"{number}. {text}"
+    if form == "paragraph" or plain or not title:
+        return text
+    return f"**{title}**{colon}{text}"
+
+
+def _rest(groups: Sequence[_Group], left: int, language: str, context: str) -> str:
+    """Name what is not told at length, with its citations."""
+    items: list[str] = []
+    for group in groups:
+        title = _plain(group.name)
+        cited = reference(dict.fromkeys(id for point in group.points for id in point.reports), context)
+        if title and cited and words(title) <= left:
+            items.append(f"- {title} {cited}")
+            left -= words(title)
+    return "\n".join([say("answer.further", language), "", *items]) if items else ""
