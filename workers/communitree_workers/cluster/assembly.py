@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COMMUNITIES, NO_PARENT
-from communitree_workers.cluster.graph import ranges
+from communitree_workers.cluster.graph import distinct_pairs, ranges
 from communitree_workers.cluster.measure import measured
 from communitree_workers.cluster.pieces import KINDS, Piece, stacked
 from communitree_workers.cluster.prepared import Prepared
@@ -123,14 +123,14 @@ def _table(prepared: Prepared, tree: Numbered, options: ClusterOptions) -> pa.Ta
     }
     weights, keys = [], []
     by_id = np.asarray(pc.sort_indices(prepared.ids), np.int64)
-    lines = pc.binary_join_element_wise(prepared.ids, "", "\n")
+    marked = pc.binary_join_element_wise(prepared.ids, "", "\x00")
     for level in range(tree.depth):
         ids, label = tree.at(level)
         first, count = int(ids[0]), len(ids)
         held = np.flatnonzero(label >= 0)
         names["entity_ids"].append(_lists(label, held, held, prepared.ids, first, count))
         held = by_id[label[by_id] >= 0]
-        keys += _keys(label[held] - first, held, lines, count)
+        keys += _keys(label[held] - first, held, marked, count)
         inside = (prepared.source >= 0) & (prepared.target >= 0)
         inside &= label[prepared.source] == label[prepared.target]
         inside &= label[prepared.source] >= 0
@@ -142,8 +142,7 @@ def _table(prepared: Prepared, tree: Numbered, options: ClusterOptions) -> pa.Ta
         rows = rows[label[prepared.subject[rows]] >= 0]
         names["covariate_ids"].append(_lists(label, prepared.subject[rows], rows, prepared.covariate_ids, first, count))
         owner = label[m.member]
-        packed = np.unique(owner[owner >= 0] * m.units + m.unit[owner >= 0]) if m.units else np.empty(0, np.int64)
-        owner, unit = packed // max(m.units, 1) - first, packed % max(m.units, 1)
+        owner, unit = distinct_pairs(owner[owner >= 0] - first, m.unit[owner >= 0], m.units)
         names["text_unit_ids"].append(to_lists(owner, prepared.unit_ids.take(pa.array(unit)), count))
         weights.append(np.bincount(owner, minlength=count))
     total = len(tree.level)
@@ -187,18 +186,18 @@ def _lists(label: Ints, member: Ints, row: Ints, ids: pa.Array, first: int, coun
     return to_lists(owner[order], ids.take(pa.array(row[order])), count)
 
 
-def _keys(owner: Ints, members: Ints, lines: pa.Array, count: int) -> list[str]:
-    """Return the key of each community: a hash of its members' ids, sorted, one a line."""
+def _keys(owner: Ints, members: Ints, marked: pa.Array, count: int) -> list[str]:
+    """Return what `tables.keys.community_keys` returns, without a Python object an id: each ends with its separator."""
     order = np.argsort(owner, kind="stable")
-    text = lines.take(pa.array(members[order]))
+    text = marked.take(pa.array(members[order]))
     _, offsets, data = text.buffers()
     if data is None:
         return []
     ends = np.frombuffer(offsets, np.int32, len(text) + 1)
     bounds = ends[np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])].tolist()
     view = memoryview(data)
-    return [hashlib.sha256(view[a:b]).hexdigest()[:32] for a, b in itertools.pairwise(bounds)]
+    return [hashlib.sha256(view[a : b - 1]).hexdigest()[:32] for a, b in itertools.pairwise(bounds)]
 
 
 def _row_id(key: str, level: int) -> str:
-    return hashlib.sha256(f"{key}:{level}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{key}\x00{level}".encode()).hexdigest()[:32]

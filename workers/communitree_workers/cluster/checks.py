@@ -16,6 +16,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_workers.cluster.graph import distinct
 from communitree_workers.tables.columns import Ints, flatten, lengths, one_chunk, positions
 from communitree_workers.tables.io import Tables
 from communitree_workers.tables.mass import relationship_ends
@@ -119,7 +120,7 @@ def _one_place(
     """Check that an entity is once on a level; return for each level the community row of each entity, -1 for none."""
     label: dict[int, Ints] = {}
     ids = one_chunk(tables[ENTITIES]["id"])
-    for here in np.unique(level).tolist():
+    for here in distinct(level).tolist():
         mine = level[owner] == here
         often = np.bincount(entity[mine], minlength=len(ids))
         faults.add(often > 1, f"entities that are twice on level {here}", ids)
@@ -133,9 +134,9 @@ def _partition(owner: Ints, entity: Ints, parent: Ints, number: Ints, faults: _F
     width = int(entity.max(initial=0)) + 1
     inner = np.zeros(len(parent), bool)
     inner[parent[parent >= 0]] = True
-    own = np.unique((owner * width + entity)[inner[owner]])
+    own = distinct((owner * width + entity)[inner[owner]])
     below = parent[owner] >= 0
-    theirs = np.unique(parent[owner[below]] * width + entity[below])
+    theirs = distinct(parent[owner[below]] * width + entity[below])
     for missing, text in (
         (np.setdiff1d(own, theirs, assume_unique=True), "members of a parent that no child has"),
         (np.setdiff1d(theirs, own, assume_unique=True), "members of a child that its parent does not have"),

@@ -100,6 +100,19 @@ def ranges(start: Ints, stop: Ints) -> Ints:
     return shift + np.arange(total, dtype=np.int64)
 
 
+def distinct(keys: Ints) -> Ints:
+    """Return the distinct values, sorted. `numpy.unique` hashes, which takes a hundred times as long here."""
+    keys = np.sort(keys)
+    return keys[np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))] if len(keys) else keys
+
+
+def distinct_pairs(left: Ints, right: Ints, width: int) -> tuple[Ints, Ints]:
+    """Return the distinct pairs of row numbers, sorted by left, then right; `right` is below `width`."""
+    keys = distinct(left * width + right)
+    left = keys // max(width, 1)
+    return left, keys - left * width
+
+
 def summed(one: Ints, other: Ints, weight: Ints, count: int) -> tuple[Ints, Ints, Ints]:
     """Return (low, high, weight) with parallel and reversed edges added up and self-loops left out.
 

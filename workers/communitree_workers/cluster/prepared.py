@@ -13,9 +13,9 @@ from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster import canonical
 from communitree_workers.cluster.documents import document_entities, runs
-from communitree_workers.cluster.graph import Graph, components, digests, summed
+from communitree_workers.cluster.graph import Graph, components, digests, distinct_pairs, summed
 from communitree_workers.cluster.weak import Mentions, weak_edges
-from communitree_workers.tables.columns import Ints, flatten, one_chunk, positions, to_lists, unique_pairs
+from communitree_workers.tables.columns import Ints, flatten, one_chunk, positions, to_lists
 from communitree_workers.tables.columns import replace as with_column
 from communitree_workers.tables.io import Tables, conform, empty, schema
 
@@ -159,13 +159,15 @@ def _both_ways(
     if back_lost:
         warnings.append(f"{back_lost} mentions of entities that are not in the table were taken out of text units.")
     known, back_known = unit >= 0, back_member >= 0
-    forward = unique_pairs(member[known], unit[known])
-    member, unit = unique_pairs(
-        np.concatenate([forward[0], back_member[back_known]]), np.concatenate([forward[1], back_unit[back_known]])
+    forward = distinct_pairs(member[known], unit[known], len(unit_ids))
+    member, unit = distinct_pairs(
+        np.concatenate([forward[0], back_member[back_known]]),
+        np.concatenate([forward[1], back_unit[back_known]]),
+        len(unit_ids),
     )
-    if len(member) != len(row) or lost:
+    if not len(row) == len(forward[0]) == len(member):
         entities = with_column(entities, "text_unit_ids", _lists(rows[member], unit, unit_ids, len(rows)))
-    by_unit, by_member = unique_pairs(unit, member)
+    by_unit, by_member = distinct_pairs(unit, member, len(rows))
     units = with_column(units, "entity_ids", _lists(unit_rows[by_unit], by_member, ids, len(unit_rows)))
     return {**tables, ENTITIES: entities, TEXT_UNITS: units}, (member, unit)
 
@@ -185,7 +187,7 @@ def _text_units(
     member = np.concatenate([own[0], source[row], target[row]])
     unit = np.concatenate([own[1], unit, unit])
     known = (member >= 0) & (unit >= 0)
-    return unique_pairs(member[known], unit[known])
+    return distinct_pairs(member[known], unit[known], len(unit_ids))
 
 
 def _edges(tables: Tables, source: Ints, target: Ints, ids: pa.Array) -> tuple[Graph, list[str]]:

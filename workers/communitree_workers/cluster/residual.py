@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from communitree_shared.options import ClusterOptions
-from communitree_workers.cluster.graph import ranges
+from communitree_workers.cluster.graph import distinct_pairs, ranges
 from communitree_workers.cluster.pieces import (
     CLUSTER,
     DOCUMENTS,
@@ -23,7 +23,7 @@ from communitree_workers.cluster.pieces import (
 )
 from communitree_workers.cluster.prepared import Prepared
 from communitree_workers.cluster.tree import Subtree
-from communitree_workers.tables.columns import Ints, unique_pairs
+from communitree_workers.tables.columns import Ints
 
 #: A small root of so many members is a community of its own wherever it goes; smaller ones are put together.
 _OF_ITS_OWN = 3
@@ -56,7 +56,7 @@ def place(prepared: Prepared, roots: list[Ints], trees: Sequence[Subtree | None]
     homes = _homes(prepared, roots, small)
     joined: dict[int, list[Ints]] = {}
     left: list[Ints] = []
-    for root in np.flatnonzero(small):
+    for root in np.flatnonzero(small).tolist():
         if homes[root] >= 0:
             joined.setdefault(int(homes[root]), []).append(roots[root])
         else:
@@ -85,7 +85,7 @@ def _homes(prepared: Prepared, roots: list[Ints], small: np.ndarray) -> Ints:
     root_of[np.concatenate(roots)] = np.repeat(np.arange(len(roots)), [len(r) for r in roots])
     root = root_of[m.member]
     mine = (root >= 0) & small[root]
-    asking, unit = unique_pairs(root[mine], m.unit[mine])
+    asking, unit = distinct_pairs(root[mine], m.unit[mine], m.units)
     asked = np.zeros(m.units, bool)
     asked[unit] = True
     theirs = (root >= 0) & ~small[root] & asked[m.unit]
