@@ -1,0 +1,102 @@
+"""Corpora as they lie in the object store: list, delete, clear away what nothing refers to any more."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.errors import CorpusBusy, CorpusNotFound
+from communitree_shared.keys import corpus_name, decode_name, encode_name
+from communitree_shared.ledger.jobs import ENDED, Jobs
+
+
+def corpora(jobs: Jobs) -> list[dict[str, Any]]:
+    """Return name, version, job that indexes it now ("" where none), and the manifest's counts, of each corpus."""
+    found = []
+    for folder in jobs.store.folders(jobs.keys.corpora()):
+        name = decode_name(folder)
+        current = jobs.store.find_json(jobs.keys.current(name)) or {}
+        version = str(current.get("version", ""))
+        manifest = (jobs.store.find_json(jobs.keys.manifest(name, version)) if version else None) or {}
+        result = manifest.get("result", {})
+        about = {part: result[part] for part in ("status", "counts", "coverage") if part in result}
+        published = {"published": current["published"]} if "published" in current else {}
+        found.append({"name": name, "version": version, "indexing": indexing(jobs, name), **published, **about})
+    return sorted(found, key=lambda c: str(c["name"]))
+
+
+def indexing(jobs: Jobs, corpus: str) -> str:
+    """Return the job that indexes a corpus now, "" where there is none."""
+    owner = jobs.ledger.redis.get(rk.corpus_lock(jobs.tenant, encode_name(corpus)))
+    if not owner or jobs.ledger.record(jobs.tenant, str(owner)).get("state") in {None, *ENDED}:
+        return ""
+    return str(owner)
+
+
+def refuse_busy(jobs: Jobs, corpus: str) -> None:
+    """Raise CorpusBusy while a job indexes this corpus."""
+    if job := indexing(jobs, corpus):
+        raise CorpusBusy(
+            f"The corpus {corpus!r} is being indexed by job {job}.",
+            hint=f"Follow it with `communitree job {job} --follow`, or stop it with `communitree cancel {job}`.",
+            retry_after=30,
+        )
+
+
+def delete(jobs: Jobs, corpus: str) -> int:
+    """Remove a corpus with all its versions and documents; return how many objects it had.
+
+    The published version goes first, so that no new question finds half a corpus.
+
+    Raises:
+        CorpusNotFound: there is none.
+        CorpusBusy: a job is indexing it.
+    """
+    corpus = corpus_name(corpus)
+    refuse_busy(jobs, corpus)
+    keys = list(jobs.store.keys(jobs.keys.corpus(corpus)))
+    if not keys:
+        raise CorpusNotFound(f"There is no corpus {corpus!r}.", hint="`communitree corpora` lists them.")
+    jobs.store.delete(jobs.keys.current(corpus))
+    jobs.store.delete_all(keys)
+    return len(keys)
+
+
+def collect(jobs: Jobs, *, older_than: float = 0.0, dry_run: bool = False) -> dict[str, Any]:
+    """Remove what nothing refers to: versions that are neither published nor in use, and objects of jobs long ended.
+
+    Args:
+        jobs: the tenant's.
+        older_than: seconds; only ended jobs submitted before then lose their objects.
+        dry_run: only count.
+
+    What units have made (`units/`) stays: the next index of the corpus takes it from there.
+    """
+    open_jobs = {str(member).split("|", 1)[1] for member in _open(jobs)}
+    in_use = {jobs.ledger.record(jobs.tenant, job).get("version", "") for job in open_jobs}
+    versions: list[str] = []
+    doomed: list[str] = []
+    for folder in jobs.store.folders(jobs.keys.corpora()):
+        name = decode_name(folder)
+        keep = {*in_use, str((jobs.store.find_json(jobs.keys.current(name)) or {}).get("version", ""))}
+        for version in jobs.store.folders(f"{jobs.keys.corpus(name)}versions/"):
+            if version not in keep:
+                versions.append(f"{name}/{version}")
+                doomed += jobs.store.keys(jobs.keys.version(name, version))
+    before = time.strftime("%Y%m%d-%H%M%S", time.gmtime(time.time() - older_than))
+    ended = [
+        job
+        for job in jobs.store.folders(jobs.keys.jobs())
+        if job not in open_jobs and job.removeprefix("look-")[:15] < before
+    ]
+    for job in ended:
+        doomed += jobs.store.keys(f"{jobs.keys.jobs()}{job}/")
+    if not dry_run:
+        jobs.store.delete_all(doomed)
+    return {"versions": sorted(versions), "jobs": len(ended), "objects": len(doomed), "dry_run": dry_run}
+
+
+def _open(jobs: Jobs) -> list[Any]:
+    members: Any = jobs.ledger.redis.zrange(rk.OPEN_JOBS, 0, -1)
+    return [m for m in members if str(m).startswith(f"{jobs.tenant}|")]

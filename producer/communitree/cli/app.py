@@ -1,0 +1,111 @@
+"""All commands under one name, and what happens to their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from communitree.cli import ask, index, look, operate, stack
+from communitree.cli.output import say, say_error, to_stdout
+from communitree_shared.errors import CommunitreeError, InfrastructureError, UsageError
+
+_HELP = """Ask questions about a whole corpus: a tree of communities, a report on each, answers that read the reports.
+
+Start with [bold]communitree demo[/bold], or [bold]communitree up[/bold] and, in another terminal,
+[bold]communitree index FOLDER --corpus NAME[/bold] and [bold]communitree ask NAME "QUESTION"[/bold].
+"""
+
+#: Options whose value may be left out: the bare form, and what it means with the one value it takes.
+_OPTIONAL_VALUES = {("--plan", "all"): "--plan-all"}
+
+
+def build() -> typer.Typer:
+    """Return the whole command line."""
+    app = typer.Typer(
+        name="communitree",
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_everywhere)
+    for module in (stack, index, ask, look, operate):
+        module.register(app)
+    return app
+
+
+def _everywhere(
+    home: Annotated[
+        Path | None, typer.Option(help="The stack's folder (COMMUNITREE_HOME).", show_default=False)
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose corpora and jobs.", show_default=False)] = None,
+) -> None:
+    if home is not None:
+        os.environ["COMMUNITREE_HOME"] = str(home.expanduser().absolute())
+    if tenant is not None:
+        os.environ["COMMUNITREE_TENANT"] = tenant
+
+
+def run(words: list[str]) -> int:
+    """Run one command and return its exit code."""
+    as_json = "--json" in words
+    try:
+        result = build()(list(_joined(words)), prog_name="communitree", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except typer.Exit as ended:
+        return ended.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        say("stopped")
+        return 130
+    except CommunitreeError as error:
+        say_error(error, as_json)
+        return error.exit_code
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        known = _known(error)
+        if known is None:
+            raise
+        say_error(known, as_json)
+        return known.exit_code
+
+
+def _joined(words: list[str]) -> Iterator[str]:
+    skip = False
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if skip:
+            skip = False
+        elif (word, following) in _OPTIONAL_VALUES:
+            skip = True
+            yield _OPTIONAL_VALUES[word, following]
+        else:
+            yield word
+
+
+def _known(error: Exception) -> CommunitreeError | None:
+    """Return an error of a library in our words, None for one that only a traceback explains."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if "ClickException" in names:  # the class is private in some versions of typer
+        if "NoArgsIsHelpError" in names:
+            return UsageError("No command given.", hint="`communitree --help` lists them.")
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        context = getattr(error, "ctx", None)
+        return UsageError(message, hint=f"`{context.command_path} --help` shows how." if context else "")
+    if "ValidationError" in names and hasattr(error, "errors"):
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])).upper()
+        return UsageError(f"COMMUNITREE_{place}: {first['msg']}.", hint="Check the environment variable (or the file).")
+    if names & {"RedisError", "KombuError", "MinioException", "HTTPError"}:
+        return InfrastructureError(f"{type(error).__name__}: {error}")
+    return None
+
+
+__all__ = ["build", "run", "to_stdout"]

@@ -1,0 +1,219 @@
+"""`ask`: publish a query job and follow it to its answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from communitree.cli.flags import Flags, with_flags
+from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.prompts import read_prompts, read_text
+from communitree_shared.errors import UsageError
+from communitree_shared.options import QueryOptions
+
+FLAGS = Flags(
+    QueryOptions,
+    {
+        "selection": "Which reports are read",
+        "batch": "Batches (map)",
+        "answer": "Points and answer",
+        "": "The job",
+    },
+    hidden=frozenset(
+        (
+            *("selection.strategy", "selection.level", "selection.coverage", "selection.stable"),
+            *("plan_only", "again", "bulk", "history", "prompts", "deadline_seconds"),
+        )
+    ),
+    words={
+        "selection.budget_tokens": "The finest reports that fit so many tokens (with a walk by relevance: its limit).",
+        "selection.budget_reports": "The finest selection of so many reports.",
+        "selection.budget_usd": "So much money: sizes the selection, and is a ceiling while it runs.",
+        "selection.auto_tokens": "What a question without a selection of its own reads.",
+        "selection.threshold": "Walks by relevance: the least rating to go on.",
+        "selection.keep_parent": "Walks by relevance: a parent stays when a child is relevant.",
+        "selection.num_repeats": "Walks by relevance: ratings of each report, the most frequent counts.",
+        "selection.rate_use_summary": "Walks by relevance: rate summaries, not whole reports.",
+        "selection.max_level": "--dynamic: the deepest level.",
+        "selection.max_depth": "--relevant: the deepest level.",
+        "selection.max_rating_calls": "Walks by relevance: so many calls at most.",
+        "selection.candidates_per_call": "--relevant: reports rated in one call.",
+        "selection.audit_pruned": "--relevant: share of the pruned that is rated after all, to see what was missed.",
+        "selection.min_community_rank": "Leave out reports of lower rank.",
+        "batch.max_context_tokens": "Tokens of a map call, the whole prompt counted.",
+        "batch.overview_tokens": "Tokens of the overview before each batch.",
+        "batch.anchors": "Rows of the overview that every batch scores.",
+        "batch.shuffle_data": "Shuffle reports before they are packed.",
+        "batch.random_state": "The shuffle's seed.",
+        "batch.use_community_summary": "Read summaries, not whole reports.",
+        "batch.include_community_rank": "Show the model each report's rank.",
+        "batch.include_community_weight": "Show the model each report's weight.",
+        "batch.normalize_community_weight": "Weights as shares of the largest.",
+        "batch.context_name": "The table's name in the prompt and in citations.",
+        "batch.column_delimiter": "Between the table's columns.",
+        "answer.map_max_tokens": "Limit of a map reply that the endpoint is told.",
+        "answer.reduce_max_tokens": "Limit of the answer that the endpoint is told.",
+        "answer.map_temperature": "The model's temperature in map calls.",
+        "answer.reduce_temperature": "The model's temperature for the answer.",
+        "answer.json_mode": "Ask the endpoint for JSON where it can.",
+        "answer.max_data_tokens": "Tokens of points in the reduce call.",
+        "answer.overflow": "When the points do not fit: more rounds, or leave out the lowest.",
+        "answer.response_type": "The shape of the answer.",
+        "answer.language": "The answer's language; by default the question's.",
+        "answer.allow_general_knowledge": "Let the model add what it knows, marked as such.",
+        "answer.include_reasons": "Have the model reason about each score.",
+        "history_turns": "The newest turns of --history that count.",
+        "cache": "Take a known answer, or join an equal question in flight.",
+        "seed": "Passed to the model, where it takes one.",
+    },
+)
+
+_SELECTION = "Selection (one of)"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ask")(ask)
+
+
+@with_flags(FLAGS)
+def ask(
+    corpus: Annotated[str, typer.Argument(help="The corpus's name.")],
+    question: Annotated[str | None, typer.Argument(help="The question; or give it with --file.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Read the question from a file, - for standard input.")] = None,
+    leaves: Annotated[
+        bool, typer.Option("--leaves", help="The finest reports of all.", rich_help_panel=_SELECTION)
+    ] = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="The fewest tokens that read this share of the corpus.", rich_help_panel=_SELECTION),
+    ] = None,
+    relevant: Annotated[
+        bool, typer.Option("--relevant", help="Walk the tree by relevance.", rich_help_panel=_SELECTION)
+    ] = False,
+    dynamic: Annotated[
+        bool, typer.Option("--dynamic", help="GraphRAG 3's own relevance walk.", rich_help_panel=_SELECTION)
+    ] = False,
+    frontier: Annotated[
+        int | None,
+        typer.Option(help="Each entity once: its deepest community of level ≤ N.", rich_help_panel=_SELECTION),
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(metavar="N|all", help="All reports of level ≤ N.", rich_help_panel=_SELECTION)
+    ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="The text units themselves, no reports.", rich_help_panel=_SELECTION)
+    ] = False,
+    stable: Annotated[
+        bool, typer.Option("--stable", help="With a budget: only the core that never gets coarser as it grows.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be read and cost; `--plan all` compares all selections.")
+    ] = False,
+    plan_all: Annotated[bool, typer.Option("--plan-all", hidden=True)] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Print the answer while it is written.")] = False,
+    again: Annotated[str, typer.Option(metavar="JOB", help="Read a job's silent reports again.")] = "",
+    deadline: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="When the answer is due. (default: 300)")
+    ] = None,
+    bulk: Annotated[bool, typer.Option("--bulk", help="Not urgent: leave room for others.")] = False,
+    history: Annotated[
+        Path | None, typer.Option(help='JSON file with earlier turns: [{"role": "user", "content": "…"}, …].')
+    ] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="NAME=FILE: a prompt of your own.")] = None,
+    points: Annotated[bool, typer.Option("--points", help="Also print the points and what became of them.")] = False,
+    as_json: Json = False,
+    *,
+    options: dict[str, Any],
+) -> int:
+    """Ask a question about a whole corpus; prints the answer with its citations and its account.
+
+    Ctrl-C cancels the job.
+    """
+    selection = options.setdefault("selection", {})
+    selection.update(
+        _selection(
+            leaves=leaves, coverage=coverage, relevant=relevant, dynamic=dynamic, frontier=frontier, levels=levels,
+            texts=texts, budget=any(name.startswith("budget_") for name in selection),
+        ), stable=stable,
+    )  # fmt: skip
+    options.update({"again": again, "bulk": bulk, "prompts": read_prompts(prompt or [])})
+    if deadline is not None:
+        options["deadline_seconds"] = deadline
+    if history is not None:
+        options["history"] = _history(history)
+    text = _question(question, file)
+    chosen = FLAGS.build(options)
+
+    from communitree.cli.follow import exit_code, follow_answer
+    from communitree.client import Client
+    from communitree.render.answer import answer_parts, plan_parts
+
+    with Client() as client:
+        if plan_all or plan:
+            plans = client.plans(corpus, text, chosen) if plan_all else [client.plan(corpus, text, chosen)]
+            if as_json:
+                to_stdout({"plans": [p.model_dump(mode="json") for p in plans]} if plan_all else plans[0])
+            else:
+                show(*plan_parts(plans))
+            return 0
+        submitted = client.submit_query(corpus, text, chosen)
+        answer, written = follow_answer(client, submitted.job, stream=stream and not as_json)
+    if as_json:
+        to_stdout(answer)
+    else:
+        show(*answer_parts(answer, with_text=not written, with_points=points))
+    if submitted.cached:
+        say("This answer was known: asked before on the same version.")
+    return exit_code(answer.status)
+
+
+def _question(question: str | None, file: Path | None) -> str:
+    if (question is None) == (file is None):
+        raise UsageError(
+            "There is no question." if question is None else "The question was given twice.",
+            hint='communitree ask CORPUS "QUESTION", or --file FILE.',
+        )
+    if file is not None:
+        question = sys.stdin.read() if str(file) == "-" else read_text(file, "--file")
+    assert question is not None
+    if not question.strip():
+        raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
+    return question.strip()
+
+
+def _selection(
+    *, leaves: bool, coverage: float | None, relevant: bool, dynamic: bool, frontier: int | None, levels: str | None,
+    texts: bool, budget: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the strategy and its number; walks by relevance take budgets as their limits."""
+    chosen: dict[str, dict[str, Any]] = {}
+    for name, given in (("leaves", leaves), ("relevant", relevant), ("dynamic", dynamic), ("texts", texts)):
+        if given:
+            chosen[name] = {}
+    if coverage is not None:
+        chosen["coverage"] = {"coverage": coverage}
+    if frontier is not None:
+        chosen["frontier"] = {"level": frontier}
+    if levels is not None:
+        if levels != "all" and not levels.isdigit():
+            raise UsageError(f"--levels {levels!r} is neither a number nor `all`.")
+        chosen["levels"] = {"level": None if levels == "all" else int(levels)}
+    if len(chosen) > 1:
+        raise UsageError(f"Choose one selection: {', '.join('--' + name for name in chosen)} exclude one another.")
+    if not chosen:
+        return {"strategy": "budget"} if budget else {}
+    ((strategy, more),) = chosen.items()
+    return {"strategy": strategy, **more}
+
+
+def _history(path: Path) -> Any:
+    import json
+
+    try:
+        return json.loads(read_text(path, "--history"))
+    except ValueError as error:
+        raise UsageError(f"--history: {path} is no JSON: {error}.") from error

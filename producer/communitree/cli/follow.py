@@ -1,0 +1,116 @@
+"""Follow a job to its end: a live table on a terminal, plain lines otherwise, always on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.live import Live
+
+from communitree.cli.output import say, stderr
+from communitree.client import Client
+from communitree.events import DELTA_EVENT, Event
+from communitree.render.progress import Progress
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.results import EXIT_CODES, Answer, IndexResult
+
+#: A job that no worker has taken after so many seconds probably has none.
+_UNTAKEN = 10.0
+
+#: Plain lines tell how far a long stage is no more often than this.
+_LINE_SECONDS = 5.0
+
+
+def exit_code(status: str) -> int:
+    """Return the exit code of a final state."""
+    return EXIT_CODES.get(status, 4)
+
+
+def follow_index(client: Client, job: str) -> IndexResult | None:
+    """Follow a corpus job; None when the caller pressed Ctrl-C (the job goes on)."""
+    return client.wait_index(job) if follow_any(client, job) else None
+
+
+def follow_any(client: Client, job: str) -> bool | None:
+    """Follow a job to its end; None when the caller pressed Ctrl-C (the job goes on)."""
+    try:
+        _watch(client, job)
+    except KeyboardInterrupt:
+        return None
+    return True
+
+
+def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bool]:
+    """Follow a query job and return its answer, and whether its text was printed already. Ctrl-C cancels it."""
+    written = False
+
+    def write(event: Event) -> None:
+        nonlocal written
+        if stream and event.type == DELTA_EVENT:
+            written = True
+            sys.stdout.write(str(event.fields.get("text", "")))
+            sys.stdout.flush()
+
+    try:
+        _watch(client, job, write, live=not stream)
+    except KeyboardInterrupt:
+        state = client.cancel(job)
+        if state in {"queued", "running"}:
+            say("Others wait for the same question: the job goes on for them.")
+        with contextlib.suppress(KeyboardInterrupt, TimeoutError, CommunitreeError):
+            return client.wait_answer(job, timeout=5 if state == "cancelled" else 0.1), written
+        raise
+    if written:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    return client.wait_answer(job), written
+
+
+def _watch(client: Client, job: str, take: Callable[[Event], None] = lambda event: None, *, live: bool = True) -> None:
+    progress = Progress()
+    console = stderr()
+    begun, told = time.monotonic(), False
+    with _display(console, progress) if live and console.is_terminal else _lines(progress) as refresh:
+        for event in client.events(job):
+            if event is not None:
+                progress.take(event)
+                take(event)
+            elif not progress.taken and not told and time.monotonic() - begun > _UNTAKEN:
+                told = True
+                say("No worker has taken the job yet: is `communitree up` (or `communitree worker`) running?")
+            refresh()
+        progress.ended = True
+        refresh()
+
+
+@contextlib.contextmanager
+def _display(console: Console, progress: Progress) -> Iterator[Callable[[], None]]:
+    with Live(console=console, refresh_per_second=8, transient=True) as live:
+
+        def refresh() -> None:
+            for line in progress.new_notes():
+                live.console.print(line, markup=False, highlight=False)
+            live.update(progress.table())
+
+        yield refresh
+
+
+@contextlib.contextmanager
+def _lines(progress: Progress) -> Iterator[Callable[[], None]]:
+    last = time.monotonic()
+
+    def refresh() -> None:
+        nonlocal last
+        for line in progress.new_notes():
+            say(line)
+        for line in progress.new_lines():
+            say(line)
+            last = time.monotonic()
+        if time.monotonic() - last > _LINE_SECONDS and (line := progress.where()):
+            say(line)
+            last = time.monotonic()
+
+    yield refresh

@@ -1,0 +1,137 @@
+"""`index`: publish a corpus job and follow it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from communitree.cli.flags import Flags, with_flags
+from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.prompts import read_prompts
+from communitree_shared.options import IndexOptions
+
+FLAGS = Flags(
+    IndexOptions,
+    {
+        "": "Limits",
+        "read": "Reading documents",
+        "extract": "Entities and relationships",
+        "cluster": "Community tree",
+        "report": "Community reports",
+    },
+    hidden=frozenset(("graph", "cluster.recluster", "prompts")),
+    words={
+        "budget_usd": "Stop calling models at this much money; the rest is made without.",
+        "budget_tokens": "Stop calling models at so many tokens; the rest is made without.",
+        "read.chunk_overlap": "Tokens that neighbouring text units share.",
+        "read.chunking": "Cut at tokens, or at the ends of sentences.",
+        "read.encoding_model": "The encoding that counts tokens.",
+        "read.text_column": "Of tables: the column with the text.",
+        "read.title_column": "Of tables: the column with the title.",
+        "read.id_column": "Of tables: the column with the id.",
+        "read.metadata_columns": "Of tables: a column to keep with each document.",
+        "read.prepend_metadata": "Put the metadata in front of each text unit.",
+        "read.strict": "Fail on the first file or row that cannot be read.",
+        "extract.entity_types": "A type of entity to look for.",
+        "extract.max_gleanings": "Times the model is asked what it missed.",
+        "extract.claims": "Also extract claims.",
+        "extract.claim_description": "What counts as a claim.",
+        "extract.max_description_tokens": "Longer descriptions are summarised.",
+        "cluster.resolution": "Of the clustering: higher makes smaller communities.",
+        "cluster.seed": "Of the clustering.",
+        "cluster.iterations": "Rounds of the clustering.",
+        "cluster.use_lcc": "Cluster only the largest component, as GraphRAG does; the rest hangs under one root.",
+    },
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("index")(index)
+
+
+@with_flags(FLAGS)
+def index(
+    source: Annotated[list[str], typer.Argument(help="Files, folders, patterns in quotes, or - for standard input.")],
+    corpus: Annotated[str, typer.Option(help="The corpus's name; an existing one gets a new version.")],
+    graph: Annotated[bool, typer.Option("--graph", help="SOURCE holds graph tables (GraphRAG's, or edges).")] = False,
+    recluster: Annotated[
+        bool, typer.Option("--recluster", help="With --graph: build our tree, do not keep the one in SOURCE.")
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Publish the job and return.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would be read and sent; index nothing.")] = False,
+    prompt: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: a prompt of your own. May be given several times.")
+    ] = None,
+    as_json: Json = False,
+    *,
+    options: dict[str, Any],
+) -> int:
+    """Index documents: text units, entities, the community tree, a report on each community.
+
+    Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
+    """
+    options["graph"] = graph
+    options.setdefault("cluster", {})["recluster"] = recluster
+    options["prompts"] = read_prompts(prompt or [])
+    chosen = FLAGS.build(options)
+
+    from communitree.cli.follow import exit_code, follow_index
+    from communitree.client import Client
+    from communitree.sources import gather
+    from communitree_shared.results import IndexResult
+    from communitree_shared.settings import Settings
+
+    if plan:
+        return _plan(source, corpus, chosen, as_json)
+    gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
+    for warning in gathered.warnings():
+        say(warning)
+    say(f"{len(gathered.documents):,} files, {gathered.size:,} bytes")
+    with Client() as client:
+        job = client.submit_index(gathered, corpus, chosen, progress=_uploaded)
+        if detach:
+            if as_json:
+                to_stdout(IndexResult(job_id=job, status="queued", corpus=corpus))
+            else:
+                show(f"job {job}")
+            say(f"Follow it with `communitree job {job} --follow`.")
+            return 0
+        say(f"job {job}")
+        result = follow_index(client, job)
+    if result is None:  # Ctrl-C
+        say(
+            f"The job goes on. Follow it with `communitree job {job} --follow`, "
+            f"stop it with `communitree cancel {job}`."
+        )
+        if as_json:
+            to_stdout(IndexResult(job_id=job, status="running", corpus=corpus))
+        return 0
+    if as_json:
+        to_stdout(result)
+    else:
+        from communitree.render.index import index_result
+
+        show(*index_result(result))
+    return exit_code(result.status)
+
+
+def _plan(source: list[str], corpus: str, options: IndexOptions, as_json: bool) -> int:
+    from communitree.render.index import index_plan
+    from communitree.sources import estimate, gather
+
+    gathered = gather(source, tables=options.graph)
+    body = {"corpus": corpus, **estimate(gathered, options), "warnings": gathered.warnings()}
+    if as_json:
+        to_stdout(body)
+    else:
+        show(*index_plan(body))
+    return 0
+
+
+def _uploaded(ended: int, total: int) -> None:
+    if sys.stderr.isatty() and (ended == total or ended % 25 == 0):
+        sys.stderr.write(f"\ruploaded {ended:,} of {total:,}" + ("\n" if ended == total else ""))
+        sys.stderr.flush()

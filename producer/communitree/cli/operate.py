@@ -1,0 +1,120 @@
+"""Commands about jobs: `jobs`, `job`, `resume`, `cancel`, `dead-letters`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from communitree.cli.output import Json, say, show, to_stdout
+
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("jobs")(jobs)
+    app.command("job")(job)
+    app.command("resume")(resume)
+    app.command("cancel")(cancel)
+    app.command("dead-letters")(dead_letters)
+
+
+def jobs(
+    limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 20, as_json: Json = False
+) -> None:
+    """List the newest jobs."""
+    from communitree.client import Client
+    from communitree.render.lists import jobs_table
+
+    with Client() as client:
+        found = client.jobs(limit)
+    if as_json:
+        to_stdout({"jobs": found})
+    else:
+        show(jobs_table(found))
+
+
+def job(
+    job_id: JobId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow it to its end and print its result.")] = False,
+    result: Annotated[bool, typer.Option("--result", help="Print its result.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Also print its events.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Show a job: its state, the progress of its stages, its events; or follow it, or print its result."""
+    from communitree.cli.follow import exit_code, follow_any
+    from communitree.client import Client
+    from communitree.render.answer import answer_parts
+    from communitree.render.index import index_result
+    from communitree.render.lists import job_parts
+    from communitree_shared.results import Answer
+
+    with Client() as client:
+        if not (follow or result):
+            view = client.job(job_id)
+            if as_json:
+                to_stdout(view)
+            else:
+                show(*job_parts(view, with_events=events))
+            return 0
+        if follow and follow_any(client, job_id) is None:  # Ctrl-C
+            say("The job goes on.")
+            return 0
+        found = client.result(job_id)
+    if as_json:
+        to_stdout(found)
+    elif isinstance(found, Answer):
+        show(*answer_parts(found))
+    else:
+        show(*index_result(found))
+    return exit_code(found.status)
+
+
+def resume(job_id: JobId, as_json: Json = False) -> None:
+    """Take up a job that failed, was cancelled or lost. What was made is not made again."""
+    from communitree.client import Client
+
+    with Client() as client:
+        new = client.resume(job_id)
+    if as_json:
+        to_stdout({"job_id": new, "resumes": job_id})
+    else:
+        show(f"job {new}")
+        say(f"Follow it with `communitree job {new} --follow`.")
+
+
+def cancel(job_id: JobId, as_json: Json = False) -> None:
+    """Take this caller from a job; it stops when no other waits for it."""
+    from communitree.client import Client
+
+    with Client() as client:
+        state = client.cancel(job_id)
+    if as_json:
+        to_stdout({"job_id": job_id, "status": state})
+    else:
+        show(f"job {job_id}: {state}" + (" (others wait for it)" if state in {"queued", "running"} else ""))
+
+
+def dead_letters(
+    redrive: Annotated[bool, typer.Option("--redrive", help="Resume their jobs and clear them.")] = False,
+    limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 20,
+    as_json: Json = False,
+) -> None:
+    """List units that were given up after too many attempts, with the reason; or try them again."""
+    from communitree.client import Client
+    from communitree.render.lists import letters_table
+
+    with Client() as client:
+        if redrive:
+            resumed = client.redrive()
+            if as_json:
+                to_stdout({"resumed": resumed})
+            else:
+                show(f"{len(resumed)} jobs resumed{': ' + ', '.join(resumed) if resumed else ''}")
+            return
+        found = client.dead_letters(limit)
+    if as_json:
+        to_stdout({"dead_letters": found})
+    else:
+        show(letters_table(found))

@@ -1,0 +1,68 @@
+"""Where words go: results to stdout, everything else to stderr; one JSON object and nothing else with `--json`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from communitree_shared.errors import CommunitreeError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console, RenderableType
+
+#: The flag that every command with a result has.
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", show_default=False)]
+
+
+def to_stdout(value: BaseModel | dict[str, Any]) -> None:
+    """Print one JSON object."""
+    import json
+
+    body = value if isinstance(value, dict) else value.model_dump(mode="json")
+    sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None) + "\n")
+    sys.stdout.flush()
+
+
+def show(*what: RenderableType) -> None:
+    """Print a result for people."""
+    for part in what:
+        stdout().print(part)
+
+
+def say(line: str) -> None:
+    """Print a line about what happens on stderr."""
+    stderr().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_error(error: CommunitreeError, as_json: bool) -> None:
+    """Print an error: as JSON on stdout, or as a line (and one with the remedy) on stderr."""
+    if as_json:
+        to_stdout({"error": error.as_json()})
+        return
+    console = stderr()
+    console.print("Error:", style="bold red", end=" ", highlight=False)
+    console.print(error.message, markup=False, highlight=False, soft_wrap=True)
+    if error.hint:
+        console.print(error.hint, markup=False, highlight=False, soft_wrap=True)
+
+
+def stdout() -> Console:
+    """Return the console of results; not on a terminal: plain text of any width, so that nothing is cut."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """Return the console of progress and errors."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else 100
+    return Console(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)

@@ -1,0 +1,95 @@
+"""Commands that run processes: `demo`, `up`, `worker`, `version`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from communitree.cli.output import Json, say, show, to_stdout
+
+Home = Annotated[Path | None, typer.Option(help="The stack's folder (COMMUNITREE_HOME).", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("demo")(demo)
+    app.command("up")(up)
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command("worker", context_settings=anything)(worker)
+    app.command("version")(version)
+
+
+def version(as_json: Json = False) -> None:
+    """Print the version."""
+    from importlib.metadata import version as of
+
+    if as_json:
+        to_stdout({"version": of("communitree")})
+    else:
+        show(f"communitree {of('communitree')}")
+
+
+def up(
+    home: Home = None,
+    models: Annotated[int, typer.Option(help="Worker processes for model calls.", min=0)] = 1,
+    cpu: Annotated[int, typer.Option(help="Worker processes for everything else.", min=0)] = 1,
+    as_json: Json = False,
+) -> None:
+    """Run Valkey, an S3 server and workers here, until Ctrl-C. All other commands find them by themselves."""
+    from communitree.embedded.supervisor import Supervisor, default_workers
+    from communitree_shared.settings import Settings
+
+    settings = Settings(home=home) if home is not None else Settings()
+    if settings.redis_url.get_secret_value() or settings.s3_endpoint:
+        say("COMMUNITREE_REDIS_URL or COMMUNITREE_S3_ENDPOINT is set: other commands go there, not to this stack.")
+
+    def ready(stack: dict[str, Any]) -> None:
+        if as_json:
+            to_stdout(stack)
+        say(f"ready on {stack['home']}: {', '.join(['valkey', 's3', *stack['workers']])}; logs in {stack['logs']}")
+        say("In another terminal: communitree index FOLDER --corpus NAME. Ctrl-C stops everything; the data stays.")
+
+    Supervisor(settings, default_workers(models, cpu), say).run(ready)
+    say("stopped")
+
+
+def worker(
+    context: typer.Context,
+    queues: Annotated[
+        list[str] | None, typer.Argument(help="Queues, or `models` or `cpu` for all of one kind.")
+    ] = None,
+) -> None:
+    """Run a worker process for some queues; what follows is passed on to it."""
+    from communitree.embedded.discover import discover
+    from communitree_shared.settings import Settings
+
+    settings = discover(Settings())
+    environment = {
+        **os.environ,
+        "COMMUNITREE_REDIS_URL": settings.redis_url.get_secret_value(),
+        "COMMUNITREE_S3_ENDPOINT": settings.s3_endpoint,
+        "COMMUNITREE_S3_ACCESS_KEY": settings.s3_access_key.get_secret_value(),
+        "COMMUNITREE_S3_SECRET_KEY": settings.s3_secret_key.get_secret_value(),
+        "COMMUNITREE_S3_BUCKET": settings.s3_bucket,
+    }
+    command = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or []), *context.args]
+    os.execve(sys.executable, command, environment)
+
+
+def demo(
+    folder: Annotated[Path | None, typer.Argument(help="Your own files instead of the built-in corpus.")] = None,
+    home: Home = None,
+    question: Annotated[str, typer.Option(help="What to ask.")] = "What are the main themes of this corpus?",
+    as_json: Json = False,
+) -> int:
+    """Show it all once: start a stack, index a real corpus, print its tree, ask a question, stop everything.
+
+    Needs no model and no network. The stack lives in a temporary folder unless --home (or COMMUNITREE_HOME) names one.
+    """
+    from communitree.cli.demo import run_demo
+
+    return run_demo(folder, home, question, as_json)

@@ -1,0 +1,329 @@
+"""The client: submit, follow, ask, look, operate. Blocking; `communitree.aio.AsyncClient` is the same for asyncio.
+
+A thin layer: documents go up as bytes, requests as small objects and one ledger entry; everything that needs the
+tables (answers, plans, trees, reports) is made by workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from communitree import catalogue
+from communitree.embedded.discover import discover
+from communitree.events import DELTA_EVENT, Event, follow, past
+from communitree.looks import download, looking
+from communitree.outcome import as_error, as_result
+from communitree.sources import Gathered, gather
+from communitree.upload import upload
+from communitree_shared import rediskeys as rk
+from communitree_shared.broker import Publisher, make_app
+from communitree_shared.connect import redis_client
+from communitree_shared.errors import UsageError
+from communitree_shared.keys import corpus_name, safe_id
+from communitree_shared.ledger.client import Ledger
+from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
+from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+
+Source = str | os.PathLike[str]
+
+#: A caller waits so long for servers that do not answer; who follows a job has more patience.
+_PATIENCE, _FOLLOWING = 15.0, 120.0
+
+_COUNTS = ("level", "total", "done", "failed", "released")
+
+
+class Client:
+    """Everything a caller can do, for one tenant.
+
+    Args:
+        settings: where the servers are; by default the environment's, else the embedded stack that runs on its `home`.
+
+    Raises:
+        StackNotRunning: no servers are set and no stack runs.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = discover(settings or Settings())
+        self._redis = redis_client(self.settings)
+        self._ledger = Ledger(self._redis, patience=_PATIENCE)
+        self._store = Store(self.settings, patience=_PATIENCE)
+        self._app = make_app(self.settings)
+        self._jobs = Jobs(self.settings, self._store, self._ledger, Publisher(self._app, self._ledger))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._redis.close()
+        self._app.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- corpora --------------------------------------------------------------------------------------------
+
+    def submit_index(
+        self,
+        source: Source | Sequence[Source] | Gathered,
+        corpus: str,
+        options: IndexOptions | None = None,
+        *,
+        correlation_id: str = "",
+        progress: Callable[[int, int], None] = lambda ended, total: None,
+    ) -> str:
+        """Upload documents and publish a corpus job; return its id.
+
+        Args:
+            source: files, folders, patterns, `-`; or what `gather` returned for them.
+            corpus: its name; an existing corpus gets a new version.
+            options: see IndexOptions.
+            correlation_id: comes back with the job's entry in the tenant's results stream.
+            progress: takes (uploaded, to upload).
+
+        Raises:
+            UsageError: nothing can be read. CorpusBusy: another job is indexing it.
+        """
+        options = options or IndexOptions()
+        corpus = corpus_name(corpus)
+        catalogue.refuse_busy(self._jobs, corpus)
+        gathered = source if isinstance(source, Gathered) else self.gather(source, options)
+        self._store.ensure_bucket()
+        upload(self._store, self._jobs.keys, corpus, gathered.documents, progress)
+        listed = [document.listed() for document in gathered.documents]
+        return self._jobs.submit_index(corpus, listed, options, correlation_id=correlation_id).job
+
+    def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
+        """Return the files of a source, and what was left out and why, without uploading anything."""
+        sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+        tables = options is not None and options.graph
+        return gather(sources, tables=tables, max_bytes=self.settings.max_upload_bytes)
+
+    def index(self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None) -> IndexResult:
+        """Index a source and wait for the result."""
+        return self.wait_index(self.submit_index(source, corpus, options))
+
+    def corpora(self) -> list[dict[str, Any]]:
+        """Return all corpora: name, version, the job that indexes it now, counts."""
+        self._store.ensure_bucket()
+        return catalogue.corpora(self._jobs)
+
+    def delete(self, corpus: str) -> int:
+        """Remove a corpus; return how many objects it had."""
+        return catalogue.delete(self._jobs, corpus)
+
+    def collect(self, *, older_than: float | None = None, dry_run: bool = False) -> dict[str, Any]:
+        """Remove versions and job objects that nothing refers to (`gc`)."""
+        age = self.settings.job_ttl if older_than is None else older_than
+        return catalogue.collect(self._jobs, older_than=age, dry_run=dry_run)
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    def submit_query(
+        self, corpus: str, question: str, options: QueryOptions | None = None, *, correlation_id: str = ""
+    ) -> Submitted:
+        """Publish a query job, join an equal one in flight, or find its answer in the cache.
+
+        Raises:
+            UsageError: the question is empty. CorpusNotFound: no published version. AdmissionRefused: too many jobs.
+        """
+        if not question.strip():
+            raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
+        options = options or QueryOptions()
+        if options.again:
+            self._jobs.record(options.again)
+        return self._jobs.submit_query(corpus, question, options, correlation_id=correlation_id)
+
+    def ask(self, corpus: str, question: str, options: QueryOptions | None = None) -> Answer:
+        """Ask and wait for the answer with its account. A failed or partial answer is an answer: see `status`."""
+        return self.wait_answer(self.submit_query(corpus, question, options).job)
+
+    def stream(self, corpus: str, question: str, options: QueryOptions | None = None) -> Iterator[str | Answer]:
+        """Ask; yield the answer's text as it is written, then the Answer."""
+        job = self.submit_query(corpus, question, options).job
+        for event in self.events(job):
+            if event is not None and event.type == DELTA_EVENT:
+                yield str(event.fields.get("text", ""))
+        yield self.wait_answer(job)
+
+    def plan(self, corpus: str, question: str, options: QueryOptions | None = None) -> Plan:
+        """Return what this question would read and cost; nothing is spent."""
+        return self._plans(corpus, question, options or QueryOptions(), "one")[0]
+
+    def plans(self, corpus: str, question: str, options: QueryOptions | None = None) -> list[Plan]:
+        """Return the plans of all selections."""
+        return self._plans(corpus, question, options or QueryOptions(), "all")
+
+    def _plans(self, corpus: str, question: str, options: QueryOptions, which: str) -> list[Plan]:
+        if not question.strip():
+            raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?" --plan')
+        chosen = options.model_copy(update={"plan_only": which}).model_dump()
+        found = self._look(corpus, "plan", {"question": question, "options": chosen})
+        plans = found.get("plans", [found]) if isinstance(found, dict) else found
+        return [Plan.model_validate(plan) for plan in plans]
+
+    # --- looks ----------------------------------------------------------------------------------------------
+
+    def tree(self, corpus: str) -> Tree:
+        """Return the community tree."""
+        return Tree.model_validate(self._look(corpus, "tree", {}))
+
+    def report(self, corpus: str, community: int) -> dict[str, Any]:
+        """Return a community's report with findings, evidence and what was omitted."""
+        return dict(self._look(corpus, "report", {"community": community}))
+
+    def source(self, corpus: str, text_unit: str) -> dict[str, Any]:
+        """Return a text unit in its document."""
+        return dict(self._look(corpus, "source", {"text_unit": text_unit}))
+
+    def export(self, corpus: str, folder: Source, *, form: str = "parquet", own_columns: bool = True) -> list[Path]:
+        """Write a corpus's tables, with GraphRAG's names and columns, into a folder; return the files.
+
+        Raises:
+            UsageError: the folder cannot be written.
+        """
+        target = Path(folder).expanduser()
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            with looking(self._jobs, corpus, "export", {"format": form, "own_columns": own_columns}) as (job, found):
+                return [download(self._jobs, job, entry, target) for entry in found["files"]]
+        except OSError as error:
+            raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
+
+    def _look(self, corpus: str, op: str, args: dict[str, Any]) -> Any:
+        with looking(self._jobs, corpus, op, args) as (_, found):
+            return found
+
+    # --- jobs -----------------------------------------------------------------------------------------------
+
+    def events(self, job: str, after: str = "", timeout: float | None = None) -> Iterator[Event | None]:
+        """Yield a job's events until its last; None about once a second while nothing happens."""
+        self._jobs.record(job)
+        self._ledger.patience = self._store.patience = _FOLLOWING
+        return follow(self._jobs, job, after, timeout)
+
+    def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult:
+        """Wait for a job's end and return its result.
+
+        Raises:
+            JobNotFound: no such job. TimeoutError: not ended within `timeout` seconds (the job goes on).
+        """
+        for _ in self.events(job, timeout=timeout):
+            pass
+        return self.result(job)
+
+    def result(self, job: str) -> Answer | IndexResult:
+        """Return the result of a job that has ended.
+
+        Raises:
+            JobNotFound: no such job. UsageError: it has not ended.
+        """
+        record, raw = self._jobs.record(job), self._jobs.result(job)
+        if raw is None and record.get("state") not in ENDED:
+            raise UsageError(
+                f"Job {job} has not ended: it is {record.get('state', 'unknown')}.",
+                hint=f"`communitree job {job} --follow` waits for it.",
+            )
+        request = self._store.find_json(self._jobs.keys.job(job, "request.json")) or {}
+        return as_result(job, record, raw, request)
+
+    def wait_answer(self, job: str, timeout: float | None = None) -> Answer:
+        """Wait for a query job."""
+        result = self.wait(job, timeout)
+        if not isinstance(result, Answer):
+            raise UsageError(f"Job {job} is no query.")
+        return result
+
+    def wait_index(self, job: str, timeout: float | None = None) -> IndexResult:
+        """Wait for a corpus job."""
+        result = self.wait(job, timeout)
+        if not isinstance(result, IndexResult):
+            raise UsageError(f"Job {job} is no corpus job.")
+        return result
+
+    def jobs(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the newest corpus and query jobs: id, kind, status, corpus, created, ended (unix seconds)."""
+        found = []
+        for job in self._ledger.jobs(self.settings.tenant, limit * 4):
+            record = self._ledger.record(self.settings.tenant, job)
+            if record.get("kind") in {"corpus", "query"}:
+                times = {
+                    k: int(record[k]) / 1000 for k in ("created", "started", "ended") if record.get(k, "").isdigit()
+                }
+                found.append(
+                    {"job_id": job, "kind": record["kind"], "status": record.get("state", ""),
+                     "corpus": record.get("corpus", ""), **times}
+                )  # fmt: skip
+        return found[:limit]
+
+    def job(self, job: str) -> JobView:
+        """Return a job's state, the progress of its stages and its events."""
+        record = self._jobs.record(job)
+        tenant = self.settings.tenant
+        stages = {name: self._ledger.stage_record(tenant, job, name) for name in self._ledger.stage_names(tenant, job)}
+        progress = [
+            {"stage": name, "state": s.get("state", ""), **{k: int(s[k]) for k in _COUNTS if s.get(k, "").isdigit()}}
+            for name, s in sorted(stages.items(), key=lambda item: (int(item[1].get("opened", 0)), item[0]))
+        ]
+        state = record.get("state", "")
+        failed = state in {"failed", "lost"} or record.get("error")
+        return JobView(
+            job_id=job,
+            kind="query" if record.get("kind") == "query" else "corpus",
+            status=state,
+            corpus=record.get("corpus", ""),
+            progress={"stages": progress},
+            error=as_error(None, record, f"Job {job} is {state}.").as_json() if failed else None,
+            events=[event.as_json() for event in past(self._jobs, job)],
+        )
+
+    def cancel(self, job: str) -> str:
+        """Take this caller from a job; it stops when none is left. Returns its state afterwards."""
+        return self._jobs.cancel(job)
+
+    def resume(self, job: str) -> str:
+        """Take up a job that failed, was cancelled or lost; return the id of the job that does it.
+
+        Nothing that was made is made again: a corpus job finds its units in the object store.
+
+        Raises:
+            JobNotFound: no such job. UsageError: it has ended well.
+        """
+        record = self._jobs.record(job)
+        state = record.get("state", "")
+        if state in {"queued", "running"}:
+            return job
+        if state in {"published", "answered", "no_data", "done"}:
+            raise UsageError(f"Job {job} is {state}: there is nothing left to do.")
+        request = self._store.get_json(self._jobs.keys.job(safe_id(job, "job"), "request.json"))
+        if request["kind"] == "corpus":
+            options = IndexOptions.model_validate(request["options"])
+            return self._jobs.submit_index(request["corpus"], request["documents"], options).job
+        query = QueryOptions.model_validate(request["options"])
+        return self._jobs.submit_query(request["corpus"], request["question"], query).job
+
+    def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
+        entries: Any = self._redis.xrevrange(rk.dead_letters(self.settings.tenant), count=limit)
+        return [{"id": entry, **{k: v for k, v in fields.items() if k != "body"}} for entry, fields in entries]
+
+    def redrive(self) -> list[str]:
+        """Resume the jobs of all dead letters and clear these; return the jobs."""
+        letters = self.dead_letters(10_000)
+        resumed = []
+        for job in sorted({str(letter["job"]) for letter in letters}):
+            with contextlib.suppress(UsageError):  # its corpus was deleted, or it has ended well since
+                resumed.append(self.resume(job))
+        if letters:
+            self._redis.xdel(rk.dead_letters(self.settings.tenant), *[letter["id"] for letter in letters])
+        return resumed

@@ -1,0 +1,108 @@
+"""What has happened to a job, read from its one stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.ledger.jobs import ENDED, Jobs
+
+#: The last event of every job.
+ENDED_EVENT = "job.ended"
+
+#: A piece of the answer, with the field `text`.
+DELTA_EVENT = "answer.delta"
+
+#: Something that the caller should know, with the field `message`.
+WARNING_EVENT = "warning"
+
+#: Fields that are words even where they look like numbers.
+_WORDS = frozenset(("type", "stage", "kind", "unit", "text", "message", "reason", "title", "status", "corpus", "cause"))
+
+_BLOCK_MS = 1000
+
+#: So long a job may be unknown to Redis (which may have lost it) before following it is given up.
+_LOST_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. `id` is where to go on reading; `at` is in unix seconds, by the clock of Redis."""
+
+    id: str
+    seq: int
+    type: str
+    at: float
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stream_id: str, raw: dict[str, str]) -> Event:
+        """Return an event from its stream entry, numbers as numbers."""
+        fields: dict[str, Any] = {name: _value(name, text) for name, text in raw.items()}
+        seq, kind, at = int(fields.pop("seq", 0)), str(fields.pop("type", "")), float(fields.pop("at", 0))
+        return cls(stream_id, seq, kind, at / 1000, fields)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it flat: seq, at, type, then its fields."""
+        return {"seq": self.seq, "at": self.at, "type": self.type, **self.fields}
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _WORDS:
+        return text
+    if name == "ok":
+        return text == "1"
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def past(jobs: Jobs, job: str) -> list[Event]:
+    """Return the events of a job so far."""
+    return [Event.of(i, raw) for i, raw in jobs.ledger.events(jobs.tenant, job)]
+
+
+def follow(jobs: Jobs, job: str, after: str = "", timeout: float | None = None) -> Iterator[Event | None]:
+    """Yield a job's events from its start (or after an event's id) until its last; None while nothing happens.
+
+    Goes on through a Redis that is away for a while and through a job that was rebuilt from the object store.
+
+    Raises:
+        TimeoutError: the job has not ended within `timeout` seconds.
+        InfrastructureError: Redis is away for good, or has lost the job.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    cursor = after or "-"
+    lost_since: float | None = None
+    while True:
+        left = _BLOCK_MS if end is None else min(_BLOCK_MS, int(1000 * (end - time.monotonic())))
+        found = jobs.ledger.events(jobs.tenant, job, cursor, block_ms=max(1, left))
+        for stream_id, raw in found:
+            cursor = stream_id
+            event = Event.of(stream_id, raw)
+            yield event
+            if event.type == ENDED_EVENT:
+                return
+        if found:
+            continue
+        state = jobs.record(job).get("state", "")
+        if state in ENDED and not jobs.ledger.events(jobs.tenant, job, cursor):
+            return
+        lost_since = (lost_since or time.monotonic()) if state == "lost" else None
+        if lost_since is not None and time.monotonic() - lost_since > _LOST_SECONDS:
+            raise InfrastructureError(
+                f"Redis has lost job {job}.", hint=f"`communitree resume {job}` takes it up again."
+            )
+        if end is not None and time.monotonic() >= end:
+            raise TimeoutError(f"job {job} has not ended within {timeout:g} s")
+        yield None
+        if cursor == "-":
+            time.sleep(0.1)

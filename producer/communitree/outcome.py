@@ -1,0 +1,56 @@
+"""Results and errors as they lie in the object store → the classes a caller gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.results import Account, Answer, IndexResult, Selection
+
+
+def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str) -> CommunitreeError:
+    """Return the error that a result or a job's record carries, as the class of its code."""
+    body: Any = (raw or {}).get("error") or record.get("error") or record.get("reason") or {}
+    if isinstance(body, str):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            body = {"message": body}
+    if not isinstance(body, dict):
+        body = {"message": str(body)}
+    kind = next((c for c in _all(CommunitreeError) if c.code == body.get("code")), CommunitreeError)
+    return kind(str(body.get("message") or what), hint=str(body.get("hint") or ""))
+
+
+def as_result(
+    job: str, record: Mapping[str, str], raw: Mapping[str, Any] | None, request: Mapping[str, Any]
+) -> Answer | IndexResult:
+    """Return a job's result; one that ended without writing any gets an empty one with its cause as a warning."""
+    kind = request.get("kind") or record.get("kind")
+    state = record.get("state", "failed")
+    if raw is not None:
+        result: Answer | IndexResult
+        result = Answer.model_validate(raw) if kind == "query" else IndexResult.model_validate(raw)
+        hint = (raw.get("error") or {}).get("hint")
+        if hint and isinstance(result, IndexResult):
+            result.warnings.append(str(hint))
+        return result
+    cause = as_error(None, record, f"the job ended as {state} without a result").message
+    corpus = str(request.get("corpus") or record.get("corpus", ""))
+    version = str(request.get("version") or record.get("version", ""))
+    if kind == "query":
+        strategy = request.get("options", {}).get("selection", {}).get("strategy", "auto")
+        account = Account(selection=Selection(strategy=strategy), warnings=[cause])
+        return Answer.model_validate(
+            {"job_id": job, "status": state, "question": request.get("question", ""), "corpus": corpus,
+             "version": version, "account": account.model_dump()}
+        )  # fmt: skip
+    return IndexResult.model_validate({"job_id": job, "status": state, "corpus": corpus, "warnings": [cause]})
+
+
+def _all(kind: type[CommunitreeError]) -> Iterator[type[CommunitreeError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _all(child)

@@ -1,0 +1,1 @@
+"""Results as people read them: pure functions from results to what rich prints."""

@@ -1,0 +1,166 @@
+"""An answer with its account in a few lines; a plan, alone or beside others."""
+
+from __future__ import annotations
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from communitree.render.numbers import listed, money, plural, seconds, share, shorten
+from communitree_shared.results import Account, Answer, Citation, Plan, Selection
+
+_STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "failed": "red", "cancelled": "red"}
+
+_CITATIONS_SHOWN = 20
+
+
+def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = False) -> list[RenderableType]:
+    """Return the answer, its citations with where to look on, its points if wanted, and its account."""
+    parts: list[RenderableType] = []
+    if with_text and answer.answer.strip():
+        parts += [_Prose(answer.answer), Text()]
+    if answer.standalone_question and answer.standalone_question != answer.question:
+        parts.append(Text(f"understood as: {answer.standalone_question}", "dim"))
+    if answer.citations:
+        parts += [Text("Citations", "bold"), _citations(answer.citations), Text()]
+    if with_points and answer.points:
+        parts += [Text("Points", "bold"), _points(answer), Text()]
+    parts.append(
+        Text.assemble((answer.status, f"bold {_STYLES.get(answer.status, '')}".strip()), f"  job {answer.job_id}")
+    )
+    return [*parts, *account_lines(answer.account)]
+
+
+def account_lines(account: Account) -> list[Text]:
+    """Return what happened to everything on the way: selection, coverage, batches, points, citations, cost."""
+    batches, points, reports, llm = account.batches, account.points, account.reports, account.llm
+    lines = [*selection_lines(account.selection)]
+    coverage = account.coverage
+    lines.append(
+        f"covers {share(coverage.entities)} of entities; {share(coverage.text_units_assigned)} of text units are "
+        f"assigned to what was read, {share(coverage.text_units_read)} were read"
+    )
+    extra = [f"{getattr(batches, k):,} {w}" for k, w in _BATCH_WORDS.items() if getattr(batches, k)]
+    lines.append(
+        f"batches: {batches.answered:,} of {batches.total:,} answered" + (f" ({', '.join(extra)})" if extra else "")
+    )
+    lines.append(
+        f"points: {points.produced:,} = {points.used:,} used + {points.duplicate:,} duplicate "
+        f"+ {points.zero:,} irrelevant + {points.dropped:,} dropped; {points.in_answer:,} in the answer"
+    )
+    silent = (
+        f"; {plural(len(reports.silent), 'report')} no point cites: {_ids(reports.silent)}" if reports.silent else ""
+    )
+    lines.append(
+        f"citations: {account.citations.verified:,} verified, {account.citations.unverified:,} not; "
+        f"{reports.cited:,} of {plural(reports.selected, 'report')} cited{silent}"
+    )
+    models = listed(sorted(set(account.settings.models.values())), 3)
+    lines.append(
+        f"{plural(llm.calls, 'call')}{f' to {models}' if models else ''}, {llm.cached:,} from cache, "
+        f"{llm.prompt_tokens + llm.output_tokens:,} tokens, {money(llm.usd)}; {seconds(account.seconds.total)}"
+    )
+    return [*(Text(line, "dim") for line in lines), *(Text(f"! {w}", "yellow") for w in account.warnings)]
+
+
+_BATCH_WORDS = {
+    "empty": "found nothing", "failed": "failed", "retried": "tried again", "split": "split",
+    "at_limit": "at their word limit", "cached": "from cache",
+}  # fmt: skip
+
+
+def selection_lines(selection: Selection) -> list[str]:
+    """Return which reports were chosen and why; what ends above the wanted granularity; what was pruned."""
+    levels = ", ".join(f"level {k}: {v:,}" for k, v in sorted(selection.levels.items(), key=lambda i: int(i[0])))
+    lines = [
+        f"read {plural(selection.reports, 'report')}, {selection.tokens:,} tokens ({selection.strategy}"
+        + (f": {selection.why}" if selection.why else "")
+        + ")"
+        + (f"; {levels}" if levels else "")
+    ]
+    finest = selection.finest_available
+    if finest.count:
+        lines.append(f"{plural(finest.count, 'branch', 'branches')} end above the wanted granularity")
+    if selection.pruned.count:
+        lines.append(
+            f"pruned as irrelevant: {plural(selection.pruned.count, 'community', 'communities')} with "
+            f"{plural(selection.pruned.text_units, 'text unit')}"
+        )
+    return lines
+
+
+def plan_parts(plans: list[Plan]) -> list[RenderableType]:
+    """Return one plan in lines, or several side by side."""
+    if len(plans) == 1:
+        return [Text(line) for line in _plan_lines(plans[0])]
+    table = Table(title=f"{plans[0].corpus}: what each selection would read" if plans else "no plans")
+    table.title_justify = "left"
+    for name in ("selection", "reports", "batches", "rating calls", "tokens", "cost", "entities", "assigned", "read"):
+        table.add_column(name, justify="left" if name == "selection" else "right")
+    for plan in plans:
+        most, coverage = "≤ " if plan.upper_bound else "", plan.coverage
+        counts = (plan.selection.reports, plan.batches, plan.rating_calls, plan.tokens)
+        shares = (coverage.entities, coverage.text_units_assigned, coverage.text_units_read)
+        table.add_row(
+            plan.selection.strategy,
+            *(f"{most}{n:,}" if n else "0" for n in counts),
+            money(plan.usd),
+            *(share(value) for value in shares),
+        )
+    return [table]
+
+
+def _plan_lines(plan: Plan) -> list[str]:
+    most = "at most " if plan.upper_bound else ""
+    calls = f", {plural(plan.rating_calls, 'rating call')}" if plan.rating_calls else ""
+    coverage = plan.coverage
+    return [
+        *selection_lines(plan.selection),
+        f"{most}{plural(plan.batches, 'batch', 'batches')}{calls}, {plan.tokens:,} prompt tokens, {money(plan.usd)}",
+        f"covers {share(coverage.entities)} of entities; {share(coverage.text_units_assigned)} of text units assigned, "
+        f"{share(coverage.text_units_read)} read",
+    ]
+
+
+class _Prose:
+    """Markdown on a terminal; elsewhere the text as it is, so that citations stay in one piece for who parses it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if console.is_terminal:
+            yield Markdown(self.text)
+        else:
+            yield Segment(self.text + "\n")
+
+
+def _citations(citations: list[Citation]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for citation in citations[:_CITATIONS_SHOWN]:
+        name = f"report {citation.report}" if citation.report is not None else "source"
+        where = [f"level {citation.level}"] if citation.level is not None else []
+        where += (
+            [f"{plural(len(citation.text_units), 'text unit')} in {listed(citation.documents, 3)}"]
+            if citation.documents
+            else []
+        )
+        mark = Text("✓", "green") if citation.verified else Text("not verified", "yellow")
+        table.add_row(mark, Text(name, "cyan"), shorten(citation.title, 60), Text(", ".join(where), "dim"))
+    if len(citations) > _CITATIONS_SHOWN:
+        table.add_row("", "", Text(f"and {len(citations) - _CITATIONS_SHOWN:,} more", "dim"), "")
+    return table
+
+
+def _points(answer: Answer) -> Table:
+    table = Table("score", "batch", "reports", "point", "what became of it")
+    for point in sorted(answer.points, key=lambda p: -p.score):
+        became = "in the answer" if point.in_answer else point.why_not or ("used" if point.used else "not used")
+        table.add_row(f"{point.score:g}", str(point.batch), _ids(point.reports), shorten(point.text, 200), became)
+    return table
+
+
+def _ids(ids: list[int], shown: int = 8) -> str:
+    return listed([str(i) for i in ids], shown)

@@ -1,0 +1,90 @@
+"""Lists of corpora, jobs, stages, dead letters."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from communitree.render.numbers import seconds, share
+from communitree_shared.results import JobView
+
+_STYLES = {
+    **dict.fromkeys(("answered", "published", "no_data"), "green"),
+    **dict.fromkeys(("failed", "lost", "cancelled"), "red"),
+    "partial": "yellow",
+}
+
+
+def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
+    """Return one row a corpus."""
+    if not corpora:
+        return Text("no corpora yet: communitree index FOLDER --corpus NAME")
+    table = Table()
+    for name in ("corpus", "documents", "text units", "entities", "communities", "tree holds", "version"):
+        table.add_column(name, justify="left" if name in {"corpus", "version"} else "right")
+    for corpus in corpora:
+        counts, held = corpus.get("counts") or {}, (corpus.get("coverage") or {}).get("entities")
+        table.add_row(
+            Text(corpus["name"]),
+            *(f"{counts[k]:,}" if k in counts else "" for k in ("documents", "text_units", "entities", "communities")),
+            share(held) if isinstance(held, (int, float)) else "",
+            (corpus["version"] or "not published")
+            + (f" (job {corpus['indexing']} runs)" if corpus["indexing"] else ""),
+        )
+    return table
+
+
+def jobs_table(jobs: list[dict[str, Any]]) -> RenderableType:
+    """Return one row a job, newest first."""
+    if not jobs:
+        return Text("no jobs yet")
+    table = Table("job", "kind", "corpus", "status", "submitted", "took")
+    for job in jobs:
+        table.add_row(
+            job["job_id"], job["kind"], Text(job["corpus"]), Text(job["status"], _STYLES.get(job["status"], "")),
+            _when(job.get("created")), seconds(job["ended"] - job["created"]) if "ended" in job else "",
+        )  # fmt: skip
+    return table
+
+
+def job_parts(view: JobView, *, with_events: bool = False) -> list[RenderableType]:
+    """Return a job's state, its stages, its events if wanted."""
+    parts: list[RenderableType] = [
+        Text.assemble(
+            (view.status, f"bold {_STYLES.get(view.status, '')}".strip()),
+            f"  {view.kind} job {view.job_id}, corpus {view.corpus}",
+        )
+    ]
+    table = Table("stage", "state", "done", "failed")
+    for stage in view.progress.get("stages", []):
+        name = stage["stage"]
+        table.add_row(
+            name, stage["state"], f"{stage.get('done', 0):,}/{stage.get('total', 0):,}", f"{stage.get('failed', 0):,}"
+        )
+    if table.row_count:
+        parts.append(table)
+    if view.error:
+        parts.append(Text(f"! {view.error['message']} {view.error.get('hint', '')}".rstrip(), "red"))
+    if with_events:
+        for event in view.events:
+            rest = "  ".join(f"{k}={v}" for k, v in event.items() if k not in {"seq", "at", "type"})
+            parts.append(Text(f"{event['seq']:>6}  {_when(event['at'])}  {event['type']:<16} {rest}"))
+    return parts
+
+
+def letters_table(letters: list[dict[str, Any]]) -> RenderableType:
+    """Return one row a unit that was given up."""
+    if not letters:
+        return Text("no dead letters")
+    table = Table("job", "stage", "unit", "attempts", "why")
+    for letter in letters:
+        table.add_row(*(Text(str(letter.get(name, ""))) for name in ("job", "stage", "unit", "attempts", "why")))
+    return table
+
+
+def _when(unix: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix)) if unix else ""
