@@ -26,7 +26,7 @@ from communitree_workers.corpus.graph_import.entities import Entities, nfc, no_e
 from communitree_workers.corpus.graph_import.files import NODES, Raw, Source, is_readable, load, sort_out
 from communitree_workers.corpus.graph_import.grouping import canonical_order, numbering
 from communitree_workers.corpus.graph_import.names import ALIASES, Reader, blank
-from communitree_workers.corpus.graph_import.references import read_covariates, unite
+from communitree_workers.corpus.graph_import.references import no_covariates, read_covariates, unite
 from communitree_workers.corpus.graph_import.relationships import (
     Relationships,
     degrees,
@@ -79,8 +79,9 @@ def read_graph(files: Mapping[str, Source], options: IndexOptions) -> Imported:
     unite(entities.columns, texts.units, "entity_ids", None, "entities", notes)
     was = (relationships.ids, relationships.now)
     unite(relationships.columns, texts.units, "relationship_ids", was, "relationships", notes)
-    claims: Columns = {name: blank(COVARIATES, name, 0) for name in COLUMNS[COVARIATES]}
-    if covariates is not None:
+    if covariates is None:
+        claims = no_covariates(texts.units, notes)
+    else:
         claims = read_covariates(covariates, entities, texts.units, notes)
     _count(entities, relationships)
     communities, reports = _tree(raws, nodes, entities, relationships, options, notes)

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, COVARIATES
+from communitree_shared.tables import COLUMNS, COVARIATES, TEXT_UNITS
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.ends import normalised
 from communitree_workers.corpus.graph_import.entities import Entities
 from communitree_workers.corpus.graph_import.grouping import canonical_order, content_ids, groups_of
-from communitree_workers.corpus.graph_import.names import Reader
-from communitree_workers.tables.columns import Ints, flatten, positions, to_lists, unique_pairs
+from communitree_workers.corpus.graph_import.names import Reader, blank
+from communitree_workers.tables.columns import Ints, flatten, lengths, positions, to_lists, unique_pairs
 
 Columns = dict[str, pa.Array]
 
@@ -29,7 +29,7 @@ def unite(
     notes.warn(int((right < 0).sum()), f"references of {what} to unknown text units were dropped")
     unit, ids = flatten(units[back])
     owner = positions(ids, owners["id"])
-    if was is not None:
+    if was is not None and len(was[1]):
         before = positions(ids, was[0])
         owner = np.where(before >= 0, was[1][before], owner)
     notes.warn(int((owner < 0).sum()), f"references of text units to unknown {what} were dropped")
@@ -63,6 +63,14 @@ def read_covariates(reader: Reader, entities: Entities, units: Columns, notes: N
     notes.note(int((row < 0).sum()), "claims have a subject that is no entity; they are kept with their text units")
     _place(columns, units, notes)
     return columns
+
+
+def no_covariates(units: Columns, notes: Notes) -> Columns:
+    """Return a table without rows, and make the text units name none."""
+    mentioned = int(lengths(units["covariate_ids"]).sum())
+    notes.warn(mentioned, "references of text units to unknown claims were dropped")
+    units["covariate_ids"] = blank(TEXT_UNITS, "covariate_ids", len(units["id"]))
+    return {name: blank(COVARIATES, name, 0) for name in COLUMNS[COVARIATES]}
 
 
 def _place(columns: Columns, units: Columns, notes: Notes) -> None:
