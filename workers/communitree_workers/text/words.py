@@ -17,7 +17,7 @@ from communitree_workers.text.stopwords import CHINESE, ENGLISH
 #: Han with its extensions, iteration marks, and kana: what is written without spaces.
 CJK = "\u3005\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
-_CJK_RUN = re.compile(f"[{CJK}]+")
+CJK_RUN = re.compile(f"[{CJK}]+")
 _RUNS = re.compile(rf"([{CJK}]+)|((?:(?![{CJK}])[^\W_])+(?:['’](?:(?![{CJK}])[^\W_])+)*)")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff]+")
 
@@ -29,7 +29,7 @@ _SAMPLE = 20_000
 
 def is_cjk(character: str) -> bool:
     """Say whether a character belongs to a script written without spaces (Han or kana)."""
-    return _CJK_RUN.fullmatch(character) is not None
+    return CJK_RUN.fullmatch(character) is not None
 
 
 def language(text: str) -> str:
@@ -40,7 +40,7 @@ def language(text: str) -> str:
     if len(text) > 3 * _SAMPLE:
         middle = len(text) // 2
         text = text[:_SAMPLE] + "\n" + text[middle : middle + _SAMPLE] + "\n" + text[-_SAMPLE:]
-    characters = sum(map(len, _CJK_RUN.findall(text)))
+    characters = sum(map(len, CJK_RUN.findall(text)))
     words = len(_LATIN_WORD.findall(text))
     return "zh" if characters and characters / _CHARACTERS_A_WORD >= words else "en"
 

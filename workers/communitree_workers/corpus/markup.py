@@ -1,0 +1,55 @@
+"""Blank out what is no prose: code, rulers, link targets, markup. Offsets stay, since blanks replace it one for one."""
+
+from __future__ import annotations
+
+import re
+
+_LINK_TARGET = re.compile(r"(?<=\])\((?:[^()\s]|\([^()\s]*\))+(?:[ \t]+\"[^\"\n]*\")?\)")
+_URL = re.compile(r"(?:https?|ftp)://[^\s<>\"'）。，]+|www\.[^\s<>\"'）。，]+")
+_FENCE = re.compile(r"^([ \t]*)(```+|~~~(?!~))[^\n]*\n.*?(?:^[ \t]*\2[^\n]*$|\Z)", re.M | re.S)
+_RULER = re.compile(r"^[ \t]*([-=*~^\"'#+_.|:])(?:[ \t]*[\1|+:])?(?:\1|[ \t|+:]){2,}[ \t]*$", re.M)
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<!--.*?-->|&(?:[a-z]{2,8}|#\d{1,6});", re.S)
+_PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)[ ][^\n]*$", re.M)
+_GRAMMAR = re.compile(r"^[ \t]*[\w-]*[ \t]*(?:::=|\|[ \t])[^\n]*$", re.M)
+_INDENTED = re.compile(r"(?:^|(?<=\n\n))(?:(?: {3,}|\t)[^\n]*\n(?:[ \t]*\n)?)+", re.M)
+_MARKS = re.compile(r"\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|^[ \t]*#{1,6}[ \t]|\[\d{1,3}\]|\|", re.M)
+_CODE_LINE = re.compile(
+    r"[{};]\s*$|^\s*(?:def|class|for|while|if|elif|else|try|except|return|import|from|with|print|raise|async|await|@\w|#)\b"
+    r"|\w\(.*\)\s*:?$|\s[=!<>+*/%&|-]=?\s|\w=\w|::=|^\s*[\w.]+\(|->|\[.*\]|^\s*\S{0,12}$"
+)
+
+
+def prose(text: str) -> str:
+    """Return the text with code and markup blanked; same length, so that offsets into it fit the original."""
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub(_blank, text)
+    if "<" in text:
+        text = _TAG.sub(_blank, text)
+    if "://" in text or "www." in text:
+        text = _LINK_TARGET.sub(_blank, text)
+        text = _URL.sub(_blank, text)
+    if "\n " in text or "\n\t" in text:
+        text = _PROMPT.sub(_blank, text)
+        text = _GRAMMAR.sub(_blank, text)
+        text = _INDENTED.sub(_blank_code, text)
+    if "***" in text or "---" in text or "===" in text or "~~~" in text or '"""' in text or "^^^" in text:
+        # A ruler ends a heading: a full stop's work is done by an empty line.
+        text = _RULER.sub(_ruler, text)
+    if "*" in text or "#" in text or "[" in text or "|" in text:
+        text = _MARKS.sub(_blank, text)
+    return text
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "".join("\n" if c == "\n" else " " for c in match.group())
+
+
+def _ruler(match: re.Match[str]) -> str:
+    return "\n" * len(match.group())
+
+
+def _blank_code(match: re.Match[str]) -> str:
+    """Blank an indented block when most of its lines look like code, not like an indented paragraph."""
+    lines = [line for line in match.group().splitlines() if line.strip()]
+    code = sum(1 for line in lines if _CODE_LINE.search(line))
+    return _blank(match) if code * 2 > len(lines) else match.group()

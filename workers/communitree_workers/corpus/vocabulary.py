@@ -1,0 +1,150 @@
+"""Which candidates of a corpus become entities, and which candidate stands for which entity.
+
+Decided over the whole corpus by counts alone: a word is a name where it is mostly capitalised, a common noun where it
+stands after articles and prepositions often enough. What is too rare on its own falls back on the longest part of it
+that is an entity; in Chinese, characters glued to a name by the tagger come off first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import rjieba
+from numpy.typing import NDArray
+
+from communitree_workers.corpus.candidates import CODE, KINDS, NAME, NOUN, START, TERM
+from communitree_workers.corpus.lexicon import words
+from communitree_workers.text.words import is_cjk
+
+Ints = NDArray[np.int64]
+
+#: A corpus of fewer text units keeps phrases of several words that occur once.
+_SMALL = 40
+#: Share of a lone common word's occurrences that must stand where only a noun can.
+_NOUN_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The candidates of a corpus by key, in the order of keys, counts by kind (n × KINDS)."""
+
+    keys: Sequence[str]
+    parts: Sequence[str]
+    types: Sequence[str]
+    counts: NDArray[np.int64]
+    text_units: int
+
+
+def choose(forms: Forms) -> tuple[Ints, list[str]]:
+    """Return for each key the number of the key that stands for it (-1: none), and the entity types of the keys."""
+    index = {key: n for n, key in enumerate(forms.keys)}
+    counts = forms.counts.copy()
+    target = np.arange(len(forms.keys), dtype=np.int64)
+    for here, there in _mended(forms, index, counts.sum(axis=1)):
+        target[here] = there
+        counts[there] += counts[here]
+        counts[here] = 0
+    kept = np.zeros(len(forms.keys), dtype=bool)
+    types = [""] * len(forms.keys)
+    for n, key in enumerate(forms.keys):
+        if target[n] == n:
+            kept[n], types[n] = _verdict(key, forms.parts[n], forms.types[n], counts[n].tolist(), forms.text_units)
+    for n in np.flatnonzero(~kept).tolist():
+        if target[n] == n:
+            target[n] = _fallback(forms.parts[n], index, kept)
+    # A mended form follows its target, which may itself have fallen back or out.
+    moved = np.flatnonzero((target >= 0) & (target != np.arange(len(target))))
+    target[moved] = target[target[moved]]
+    return target, types
+
+
+def _verdict(key: str, parts: str, what: str, counts: list[int], text_units: int) -> tuple[bool, str]:
+    """Say whether a candidate is an entity, and of which type."""
+    total = sum(counts)
+    several = " " in parts
+    rare = 1 if several and text_units <= _SMALL else 2
+    common = counts[NOUN] + counts[TERM]
+    if counts[CODE] > total / 2:
+        return total >= 2 and len(key) > 1, "code"
+    named = counts[NAME] > 0 and counts[NAME] >= common
+    if is_cjk(key[-1]):
+        if named:
+            needed = 2 if what != "person" or rjieba.has_word(key) or key[0] in _SURNAMES else 3
+            return total >= needed and len(key) > 1, what if what != "term" else "name"
+        return len(key) > 1 and (total >= 2 if several else (total >= 3 and rjieba.has_word(key)) or total >= 5), "term"
+    if named or (counts[START] == total and several):
+        return (total >= rare and len(key) > 2) or (total >= 3 and len(key) == 2), "name" if what in (
+            "term",
+            "code",
+        ) else what
+    if several:
+        return total >= 2, "term"
+    return total >= 3 and len(key) > 2 and counts[NOUN] >= max(1.0, _NOUN_SHARE * common) and key not in _SOFT, "term"
+
+
+def _fallback(parts: str, index: dict[str, int], kept: NDArray[np.bool_]) -> int:
+    """Return the longest run of the words that is an entity, the rightmost of equals; -1 when none is."""
+    pieces = parts.split(" ")
+    joint = "" if is_cjk(parts[-1]) else " "
+    for size in range(len(pieces) - 1, 0, -1):
+        for at in range(len(pieces) - size, -1, -1):
+            n = index.get(joint.join(pieces[at : at + size]), -1)
+            if n >= 0 and kept[n]:
+                return n
+    return -1
+
+
+def _mended(forms: Forms, index: dict[str, int], totals: Ints) -> list[tuple[int, int]]:
+    """Return (form, form it stands for) of Chinese names: characters glued on, surnames added, a final 儿."""
+    out = []
+    people = [n for n, key in enumerate(forms.keys) if forms.types[n] == "person" and is_cjk(key[0])]
+    surnamed: dict[int, list[int]] = {}
+    for n in people:
+        key = forms.keys[n]
+        best = _without_glue(key, n, index, totals)
+        if best >= 0:
+            out.append((n, best))
+        elif len(key) >= 3 and (key[0] in _SURNAMES or key[:2] in _SURNAMES):
+            given = index.get(key[2:] if key[:2] in _SURNAMES else key[1:], -1)
+            if given >= 0 and forms.types[given] == "person" and len(forms.keys[given]) >= 2:
+                surnamed.setdefault(given, []).append(n)
+    glued = dict(out)
+    for given, full in sorted(surnamed.items()):
+        full = [n for n in full if totals[n] > 1 or len(full) == 1]
+        if len(full) == 1 and given not in glued:  # two persons with one given name stay apart
+            out.append((full[0], given) if totals[given] >= totals[full[0]] else (given, full[0]))
+    # Chains (道-form → name → full name) end at their last link.
+    final = dict(out)
+    resolved = []
+    for here in sorted(final):
+        there, steps = final[here], 0
+        while there in final and steps < 4:
+            there, steps = final[there], steps + 1
+        if there != here:
+            resolved.append((here, there))
+    return resolved
+
+
+def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints) -> int:
+    best = -1
+    for left in (0, 1, 2):
+        for right in (0, 1, 2):
+            core = key[left : len(key) - right]
+            if left + right == 0 or len(core) < 2 or core not in index:
+                continue
+            m = index[core]
+            glue = set(key[:left] + key[len(key) - right :])
+            plain = glue <= _EDGES and totals[m] >= totals[n]
+            erhua = left == 0 and key[len(core) :] == "儿" and totals[m] >= totals[n] // 2
+            accident = totals[n] <= 2 and totals[m] >= 10 and left + right == 1 and key[0] not in _SURNAMES - {core[0]}
+            if (plain or erhua or accident) and (best < 0 or totals[m] > totals[best]):
+                best = m
+    return best
+
+
+_SOFT = words("en_soft")
+_EDGES = words("zh_edges")
+_SURNAMES = frozenset(c for entry in words("zh_surnames") for c in ([entry] if len(entry) == 2 else entry))
+assert KINDS == 5

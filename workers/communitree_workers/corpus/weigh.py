@@ -1,0 +1,154 @@
+"""Shards of the built-in extractor → a graph: entities chosen, co-occurrence weighed, edges pruned.
+
+Two entities are tied by the sentences that name both, each sentence shared out over its pairs, and weaker by two
+neighbouring sentences. A tie counts by how much more often than by chance it is seen (lift), and every entity keeps its
+strongest few: so words that stand everywhere do not glue the graph together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from communitree_shared.tables import WEIGHT_SCALE
+from communitree_workers.corpus.describe import describe_edges, describe_entities
+from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
+from communitree_workers.corpus.shards import FlatShards, Shard, commonest
+from communitree_workers.corpus.vocabulary import choose
+
+Floats = NDArray[np.float64]
+
+#: Entities of a sentence that are paired; of a longer list the rarest.
+_MOST_IN_SENTENCE = 12
+#: A pair in neighbouring sentences, beside 1 for a pair in one sentence.
+_NEIGHBOUR = 0.3
+#: Edges that each entity keeps; an edge stays when one of its ends keeps it.
+_STRONGEST = 8
+
+
+def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
+    """Return the graph of all shards; the same for any sharding and order of them.
+
+    Text units of a shard that are not in `text_units` are an error of the caller and are left out.
+    """
+    read = FlatShards(shards, text_units)
+    target, types = choose(read.forms)
+    entity = target[read.mention_key]
+    live = entity >= 0
+    sentence, position, entity = read.mention_sentence[live], read.mention_position[live], entity[live]
+    kept, entity = np.unique(entity, return_inverse=True)
+    entity = entity.astype(np.int64)
+    graph = Graph(keys=[read.forms.keys[n] for n in kept.tolist()], types=[types[n] for n in kept.tolist()])
+    graph.titles, graph.aliases = _titles(read, target, kept)
+    graph.mention_entity, graph.mention_unit = unique_pairs(entity, read.unit[sentence], text_units.num_rows)
+    # Where text units overlap, a sentence stands in both: it counts once.
+    once = read.first[sentence]
+    inside = unique_pairs(sentence[once], entity[once], len(kept))
+    a, b, weights = _pairs(*inside, read, len(kept))
+    graph.edge_a, graph.edge_b, graph.edge_weight = _pruned(a, b, weights, len(kept))
+    graph.edge_unit_edge, graph.edge_unit_unit = _edge_units(graph, len(kept), text_units.num_rows)
+    texts = text_units["text"]
+    spans = (read.unit, read.start, read.end)
+    graph.descriptions = describe_entities(len(kept), sentence[once], position[once], entity[once], spans, texts)
+    graph.edge_descriptions = describe_edges(graph.edge_a, graph.edge_b, *inside, len(kept), spans, texts)
+    graph.notes = {"candidates": len(read.forms.keys), "candidates_dropped": int((target < 0).sum())}
+    return graph
+
+
+def _titles(read: FlatShards, target: Ints, kept: Ints) -> tuple[list[str], list[list[str]]]:
+    """Return each entity's commonest spelling, from forms of its own key, and other spellings that fold into it."""
+    if read.all_forms is None:
+        return [], []
+    own = np.full(len(target), -1, dtype=np.int64)
+    own[kept] = np.arange(len(kept))
+    same = own[read.key_of]
+    rows = np.flatnonzero(same >= 0)
+    titles = commonest(read.all_forms["title"].take(pa.array(rows)), same[rows], read.form_count[rows], len(kept))
+    # Only what was merged as the same thing is an alias; a longer phrase that fell back on a part of it is not.
+    aliases: list[list[str]] = [[] for _ in range(len(kept))]
+    spelled = read.all_forms["title"].take(pa.array(rows)).to_pylist()
+    for entity, title, count in sorted(zip(same[rows].tolist(), spelled, read.form_count[rows].tolist(), strict=True)):
+        if count and title != titles[entity] and title not in aliases[entity] and len(aliases[entity]) < 10:
+            aliases[entity].append(title)
+    return titles, aliases
+
+
+def _pairs(sentence: Ints, entity: Ints, read: FlatShards, size: int) -> tuple[Ints, Ints, Floats]:
+    """Return the pairs (a < b) and what their sentences give them, summed."""
+    frequency = np.bincount(entity, minlength=size)
+    order = np.lexsort((entity, frequency[entity], sentence))
+    sentence, entity = sentence[order], entity[order]
+    starts = np.flatnonzero(np.diff(sentence, prepend=-1))
+    rank = np.arange(len(sentence)) - np.repeat(starts, np.diff(np.append(starts, len(sentence))))
+    sentence, entity = sentence[rank < _MOST_IN_SENTENCE], entity[rank < _MOST_IN_SENTENCE]
+    starts = np.flatnonzero(np.diff(sentence, prepend=-1))
+    lengths = np.diff(np.append(starts, len(sentence)))
+    ids = sentence[starts]
+    out: list[tuple[Ints, Ints]] = []
+    for shift, share in ((0, 1.0), (1, _NEIGHBOUR)):
+        left = np.arange(len(starts) - shift)
+        right = left + shift
+        if shift:
+            near = (read.unit[ids[left]] == read.unit[ids[right]]) & (ids[right] - ids[left] == 1)
+            left, right = left[near], right[near]
+        n, m = lengths[left], lengths[right]
+        cells = n * m
+        block = np.repeat(np.arange(len(left)), cells)
+        inner = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
+        one = entity[starts[left][block] + inner // np.maximum(m[block], 1)]
+        other = entity[starts[right][block] + inner % np.maximum(m[block], 1)]
+        weight = np.round(share * WEIGHT_SCALE / np.maximum(np.maximum(n, m) - (1 - shift), 1)).astype(np.int64)[block]
+        wanted = one < other if not shift else one != other
+        low, high = np.minimum(one, other)[wanted], np.maximum(one, other)[wanted]
+        out.append((low * size + high, weight[wanted]))
+    pair, inverse = np.unique(np.concatenate([p for p, _ in out]), return_inverse=True)
+    # Fixed point: sums are exact, so that no order of sentences changes them.
+    total = np.zeros(len(pair), dtype=np.int64)
+    np.add.at(total, inverse, np.concatenate([w for _, w in out]))
+    return pair // max(size, 1), pair % max(size, 1), total.astype(np.float64)
+
+
+def _pruned(a: Ints, b: Ints, weight: Floats, size: int) -> tuple[Ints, Ints, Ints]:
+    """Weigh by lift and keep the strongest edges of each entity."""
+    if not len(a):
+        return a, b, a
+    strength = np.bincount(a, weights=weight, minlength=size) + np.bincount(b, weights=weight, minlength=size)
+    lift = weight * strength.sum() / (strength[a] * strength[b])
+    value = np.round(weight * np.log2(1 + lift)).astype(np.int64)
+    edge = np.arange(len(a))
+    ends, edges = np.concatenate([a, b]), np.concatenate([edge, edge])
+    order = np.lexsort((edges, -value[edges], ends))
+    starts = np.flatnonzero(np.diff(ends[order], prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    keep = np.unique(edges[order][(rank < _STRONGEST)])
+    keep = keep[(lift[keep] > 1.0) & (value[keep] > 0)]
+    return a[keep], b[keep], value[keep]
+
+
+def _edge_units(graph: Graph, size: int, units: int) -> tuple[Ints, Ints]:
+    """Return the text units in which both ends of an edge are named."""
+    by_entity = np.lexsort((graph.mention_unit, graph.mention_entity))
+    units_of = graph.mention_unit[by_entity]
+    starts = np.searchsorted(graph.mention_entity[by_entity], np.arange(size + 1))
+    edges, shared = [], []
+    known = graph.mention_entity * units + graph.mention_unit
+    known.sort()
+    fewer = np.where(np.diff(starts)[graph.edge_a] <= np.diff(starts)[graph.edge_b], graph.edge_a, graph.edge_b)
+    other = graph.edge_a + graph.edge_b - fewer
+    for block in range(0, len(fewer), 100_000):
+        chosen = np.arange(block, min(block + 100_000, len(fewer)))
+        lengths = np.diff(starts)[fewer[chosen]]
+        edge = np.repeat(chosen, lengths)
+        inner = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        unit = units_of[np.repeat(starts[fewer[chosen]], lengths) + inner]
+        probe = other[edge] * units + unit
+        at = np.searchsorted(known, probe)
+        hit = (at < len(known)) & (known[np.minimum(at, len(known) - 1)] == probe)
+        edges.append(edge[hit])
+        shared.append(unit[hit])
+    if not edges:
+        return graph.edge_a[:0], graph.edge_a[:0]
+    return np.concatenate(edges), np.concatenate(shared)
