@@ -95,8 +95,12 @@ class Keys:
         """Return the key of a table."""
         return f"{self.version(corpus, version)}{table}.parquet"
 
+    def build(self, corpus: str, version: str, name: str = "") -> str:
+        """Return the key of something that only the making of a version needs; removed when it is published."""
+        return f"{self.version(corpus, version)}build/{name}"
+
     def artifact(self, corpus: str, version: str, name: str) -> str:
-        """Return the key of something derived from a version's tables (evidence of a level, the query view …)."""
+        """Return the key of something derived from a version's tables: the query view."""
         return f"{self.version(corpus, version)}{name}"
 
     def manifest(self, corpus: str, version: str) -> str:

@@ -143,6 +143,10 @@ class Ledger:
         reply = self._run("open", tenant, job, spec, staging, *flat)
         return reply[0], _outgoing(reply[1:])
 
+    def step(self, tenant: str, job: str, step: Step) -> list[Outgoing]:
+        """Open a stage of one unit; one that exists stays as it is."""
+        return _outgoing(self._run("step", tenant, job, compact(step.spec(tenant, job)))[1:])
+
     def begin(
         self,
         tenant: str,

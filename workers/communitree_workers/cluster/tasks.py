@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+import pyarrow as pa
+
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import ClusterOptions
@@ -24,8 +26,8 @@ def cluster(context: UnitContext) -> Outcome:
     """Split the graph into its level-0 communities; a large one gets a message of its own."""
     request, options = context.corpus_request()
     services, keys = context.services, context.keys
-    plan = services.store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
-    tables = context.read(request.corpus, request.version, *GRAPH)
+    plan = services.store.get_json(keys.build(request.corpus, request.version, "extract.json"))
+    tables = context.read(request.corpus, request.version, *GRAPH, made_by="merge")
     if plan.get("kept"):
         return _keep(context, request, tables)
     prepared = prepare(tables, options.cluster)
@@ -35,10 +37,10 @@ def cluster(context: UnitContext) -> Outcome:
     for n in large:
         piece = prepared.slice(roots[n]).to_bytes()
         identity = hashlib.sha256(options.cluster.model_dump_json().encode() + piece).hexdigest()[:40]
-        services.store.put(keys.artifact(request.corpus, request.version, f"subgraphs/{n}.npz"), piece)
+        services.store.put(keys.build(request.corpus, request.version, f"subgraphs/{n}.npz"), piece)
         units.append(Unit(id=identity, args={"root": n, "corpus": request.corpus, "version": request.version}))
     services.store.put_json(
-        keys.artifact(request.corpus, request.version, "subtrees.json"), {str(u.args["root"]): u.id for u in units}
+        keys.build(request.corpus, request.version, "subtrees.json"), {str(u.args["root"]): u.id for u in units}
     )
     if units:
         stage = Stage("subtree", "communitree.corpus.subtree.v1", ASSEMBLE)
@@ -54,9 +56,7 @@ def branch(context: UnitContext) -> Outcome:
     key = keys.unit(args["corpus"], "subtree", context.unit.id)
     if not context.services.store.exists(key):
         options: ClusterOptions = context.corpus_request()[1].cluster
-        data = context.services.store.get(
-            keys.artifact(args["corpus"], args["version"], f"subgraphs/{args['root']}.npz")
-        )
+        data = context.services.store.get(keys.build(args["corpus"], args["version"], f"subgraphs/{args['root']}.npz"))
         piece = Prepared.from_bytes(data)
         context.services.store.put(key, subtree(piece, piece.members, options).to_bytes())
     return Outcome(event={"root": args["root"]})
@@ -66,11 +66,11 @@ def put_together(context: UnitContext) -> Outcome:
     """Number the communities, hang up what is left, and write the tree."""
     request, options = context.corpus_request()
     services, keys = context.services, context.keys
-    tables = context.read(request.corpus, request.version, *GRAPH)
+    tables = context.read(request.corpus, request.version, *GRAPH, made_by="merge")
     # Cheaper to repeat than to ship: both are functions of the same tables.
     prepared = prepare(tables, options.cluster)
     roots = split_roots(prepared, options.cluster)
-    spread = services.store.get_json(keys.artifact(request.corpus, request.version, "subtrees.json"))
+    spread = services.store.get_json(keys.build(request.corpus, request.version, "subtrees.json"))
     subtrees = []
     for n, root in enumerate(roots):
         data = services.store.find(keys.unit(request.corpus, "subtree", spread[str(n)])) if str(n) in spread else None
@@ -80,16 +80,16 @@ def put_together(context: UnitContext) -> Outcome:
 
 
 def _keep(context: UnitContext, request: CorpusRequest, tables: io.Tables) -> Outcome:
-    key = context.keys.artifact(request.corpus, request.version, "kept_communities.parquet")
+    key = context.keys.build(request.corpus, request.version, "kept_communities.parquet")
     adopted = adopt(tables, io.from_bytes(context.services.store.get(key)))
     return _write(context, request, {**tables, **adopted.tables}, adopted.communities, adopted.stats)
 
 
 def _write(
-    context: UnitContext, request: CorpusRequest, tables: io.Tables, communities: io.pa.Table, stats: dict[str, object]
+    context: UnitContext, request: CorpusRequest, tables: io.Tables, communities: pa.Table, stats: dict[str, object]
 ) -> Outcome:
-    context.write(request.corpus, request.version, {**tables, COMMUNITIES: communities})
-    context.services.store.put_json(context.keys.artifact(request.corpus, request.version, "tree.json"), stats)
+    context.write(request.corpus, request.version, {**tables, COMMUNITIES: communities}, made_by="cluster")
+    context.services.store.put_json(context.keys.build(request.corpus, request.version, "tree.json"), stats)
     context.step(ROWS)
     return Outcome(event={"communities": communities.num_rows})
 

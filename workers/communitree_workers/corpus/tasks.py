@@ -17,7 +17,7 @@ from communitree_workers.corpus import extract_model, uploads
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.graph_import import read_graph
 from communitree_workers.corpus.merge import merge
-from communitree_workers.model.client import CallContext, ChatRequest
+from communitree_workers.model.chat import CallContext, ChatRequest
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
@@ -42,7 +42,7 @@ def ingest(context: UnitContext) -> Outcome:
             hint="; ".join(notes[:3]),
         )
     spoken = _language(tables)
-    context.write(request.corpus, request.version, tables)
+    context.write(request.corpus, request.version, tables, made_by="ingest")
     units = _extract_units(context, request, options, tables, models["extract"], spoken)
     done = set(services.store.keys(context.keys.units(request.corpus, "extract")))
     missing = [u for u in units if context.keys.unit(request.corpus, "extract", u.id) not in done]
@@ -50,7 +50,7 @@ def ingest(context: UnitContext) -> Outcome:
         "units": [u.id for u in units], "language": spoken, "notes": notes, "model": models["extract"],
         "reused": len(units) - len(missing),
     }  # fmt: skip
-    services.store.put_json(context.keys.artifact(request.corpus, request.version, "extract.json"), plan)
+    services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     local = models["extract"] == EXTRACTIVE
     stage = Stage("extract", "communitree.corpus.extract.v1", MERGE, window=services.settings.window)
     context.open(stage, context.messages(stage, missing, local=local))
@@ -64,20 +64,21 @@ def _ingest_graph(context: UnitContext, request: CorpusRequest, options: IndexOp
         d["name"]: services.store.get(context.keys.document(request.corpus, d["sha256"])) for d in request.documents
     }
     graph = read_graph(files, options)
-    context.write(request.corpus, request.version, graph.tables)
+    context.write(request.corpus, request.version, graph.tables, made_by="merge")
     keep = graph.communities is not None and not options.cluster.recluster
+    notes = [*graph.notes, *graph.warnings]
     plan = {
-        "units": [], "language": _language(graph.tables), "notes": [*graph.notes, *graph.warnings], "kept": keep,
+        "units": [], "language": _language(graph.tables), "notes": notes, "kept": keep,
         "warnings": graph.warnings, "model": EXTRACTIVE,
     }  # fmt: skip
-    services.store.put_json(context.keys.artifact(request.corpus, request.version, "extract.json"), plan)
+    services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     for name, table in (("kept_communities", graph.communities), ("kept_reports", graph.reports)):
         if keep and table is not None:
-            key = context.keys.artifact(request.corpus, request.version, f"{name}.parquet")
+            key = context.keys.build(request.corpus, request.version, f"{name}.parquet")
             services.store.put(key, io.to_bytes(table))
     context.step(CLUSTER)
     counts = {name: table.num_rows for name, table in graph.tables.items()}
-    return Outcome(data={"notes": plan["notes"], **counts}, event={**counts, "notes": "; ".join(plan["notes"][:5])})
+    return Outcome(data={"notes": notes, **counts}, event={**counts, "notes": "; ".join(notes[:5])})
 
 
 def _language(tables: io.Tables) -> str:
@@ -112,8 +113,8 @@ async def extract(context: UnitContext) -> Outcome:
     key = context.keys.unit(corpus, "extract", context.unit.id)
     if context.attempt > 1 and context.services.store.exists(key):
         return Outcome(event={"reused": 1})
-    await context.load(context.keys.table(corpus, args["version"], TEXT_UNITS))
-    table = context.read(corpus, args["version"], TEXT_UNITS)[TEXT_UNITS].slice(args["start"], args["rows"])
+    tables = await context.to_thread(lambda: context.read(corpus, args["version"], TEXT_UNITS, made_by="ingest"))
+    table = tables[TEXT_UNITS].slice(args["start"], args["rows"])
     if args["model"] == EXTRACTIVE:
         shard = extract_units(table, options.extract, args["language"])
         await context.save(key, shard.to_bytes())
@@ -138,7 +139,7 @@ def merge_shards(context: UnitContext) -> Outcome:
     """Unite what the shards found into one table each."""
     request, options = context.corpus_request()
     services = context.services
-    plan = services.store.get_json(context.keys.artifact(request.corpus, request.version, "extract.json"))
+    plan = services.store.get_json(context.keys.build(request.corpus, request.version, "extract.json"))
     folder = context.keys.units(request.corpus, "extract")
     shards, failed = [], 0
     for identity in plan["units"]:
@@ -147,15 +148,14 @@ def merge_shards(context: UnitContext) -> Outcome:
             failed += 1  # its text is still held, by a `document` entity
         else:
             shards.append(data)
-    tables = context.read(request.corpus, request.version, DOCUMENTS, TEXT_UNITS)
+    tables = context.read(request.corpus, request.version, DOCUMENTS, TEXT_UNITS, made_by="ingest")
     tables, stats = merge(tables, shards, options.extract)
-    context.write(request.corpus, request.version, tables)
+    context.write(request.corpus, request.version, tables, made_by="merge")
     plan.update(failed=failed, merge=stats)
-    services.store.put_json(context.keys.artifact(request.corpus, request.version, "extract.json"), plan)
+    services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     context.step(CLUSTER)
     counts = {name: table.num_rows for name, table in tables.items()}
     return Outcome(data={"failed": failed}, event={**counts, "failed": failed})
-
 
 
 HANDLERS: dict[str, Handler] = {

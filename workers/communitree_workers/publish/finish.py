@@ -6,7 +6,7 @@ from typing import Any
 
 from communitree_shared.results import IndexResult
 from communitree_workers.publish.tasks import end
-from communitree_workers.query.tasks import failed_answer
+from communitree_workers.query.commit import failed_answer
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 
@@ -36,7 +36,8 @@ def finish(context: UnitContext) -> Outcome:
     why = failure(context)
     if record.get("kind") == "query":
         answer = failed_answer(context, why)
-        end(context, answer["status"], answer, why["message"])
+        error = {"error": why} if answer.status == "failed" else {}
+        end(context, answer.status, {**answer.model_dump(), **error}, why["message"])
     elif record.get("kind") == "corpus":
         result = IndexResult(
             job_id=context.message.job, status="failed", corpus=record.get("corpus", ""), warnings=[why["message"]]

@@ -29,6 +29,7 @@ from communitree_shared.tables import (
 )
 from communitree_workers.cluster.checks import check_tree
 from communitree_workers.publish.seconds import index_seconds
+from communitree_workers.query.shell import VIEW
 from communitree_workers.query.view import build_view
 from communitree_workers.report.records import Report
 from communitree_workers.report.table import report_table
@@ -37,9 +38,6 @@ from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 from communitree_workers.tables.check import check_tables
-
-#: Name of the stored query view beside a version's tables.
-VIEW = "view.bin"
 
 
 def publish(context: UnitContext) -> Outcome:
@@ -50,8 +48,8 @@ def publish(context: UnitContext) -> Outcome:
     """
     request, options = context.corpus_request()
     store, keys = context.services.store, context.keys
-    plan = store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
-    stats = store.get_json(keys.artifact(request.corpus, request.version, "tree.json"))
+    plan = store.get_json(keys.build(request.corpus, request.version, "extract.json"))
+    stats = store.get_json(keys.build(request.corpus, request.version, "tree.json"))
     tables = context.read(request.corpus, request.version, *TABLES)
     if plan.get("kept"):
         tables |= context.read(request.corpus, request.version, COMMUNITY_REPORTS)
@@ -79,6 +77,7 @@ def publish(context: UnitContext) -> Outcome:
         keys.current(request.corpus), {"version": request.version, "corpus": request.corpus, "published": time.time()}
     )
     end(context, result.status, result.model_dump())
+    store.delete_all(list(store.keys(keys.build(request.corpus, request.version))))
     return Outcome()
 
 
@@ -101,7 +100,7 @@ def _all_reports(
     level = 0
     while found := gather(context, request, options, level):
         reports |= found
-        key = context.keys.artifact(request.corpus, request.version, f"reports/level-{level}.json")
+        key = context.keys.build(request.corpus, request.version, f"reports/level-{level}.json")
         reused |= {e["community"] for e in context.services.store.get_json(key) if e["reused"]}
         level += 1
     return reports, reused

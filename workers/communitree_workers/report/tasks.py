@@ -26,7 +26,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
-from communitree_workers.model.client import CallContext, ChatRequest
+from communitree_workers.model.chat import CallContext, ChatRequest
 from communitree_workers.report import extractive, parse, prompt
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.records import ChildReport, Evidence, Report
@@ -49,11 +49,12 @@ def rows(context: UnitContext) -> Outcome:
     """Count the tokens of every row, once; keep the reports that came with the communities."""
     request, options = context.corpus_request()
     keys, store = context.keys, context.services.store
-    plan = store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
-    tables = count_rows(context.read(request.corpus, request.version, *TABLES), options.read.encoding_model)
+    plan = store.get_json(keys.build(request.corpus, request.version, "extract.json"))
+    made = context.read(request.corpus, request.version, *TABLES, made_by="cluster")
+    tables = count_rows(made, options.read.encoding_model)
     language = options.report.language or plan["language"]
     if plan.get("kept"):
-        kept = store.find(keys.artifact(request.corpus, request.version, "kept_reports.parquet"))
+        kept = store.find(keys.build(request.corpus, request.version, "kept_reports.parquet"))
         reports = adopt_reports(
             tables[COMMUNITIES],
             io.from_bytes(kept) if kept else None,
@@ -76,7 +77,7 @@ def level(context: UnitContext) -> Outcome:
     number = int(context.args["level"])
     children = gather(context, request, options, number + 1)
     tables = context.read(request.corpus, request.version, *TABLES)
-    plan = services.store.get_json(keys.artifact(request.corpus, request.version, "extract.json"))
+    plan = services.store.get_json(keys.build(request.corpus, request.version, "extract.json"))
     language = options.report.language or plan["language"]
     builder = EvidenceBuilder(tables, options.report, options.read.encoding_model, language, options.prompts)
     model = json.loads(services.ledger.record(context.message.tenant, context.message.job).get("models", "{}"))
@@ -87,14 +88,16 @@ def level(context: UnitContext) -> Outcome:
     known = set(services.store.keys(folder)) if index else set()
     for entry in index:
         entry["reused"] = folder + entry["unit"] in known
-    services.store.put(keys.artifact(request.corpus, request.version, f"evidence/level-{number}.bin"), packed)
-    services.store.put_json(keys.artifact(request.corpus, request.version, f"reports/level-{number}.json"), index)
+    services.store.put(keys.build(request.corpus, request.version, f"evidence/level-{number}.bin"), packed)
+    services.store.put_json(keys.build(request.corpus, request.version, f"reports/level-{number}.json"), index)
     stage = Stage(
         f"report-{number}", "communitree.corpus.report.v1", level_step(number - 1), kind="report", level=number,
         window=services.settings.window,
     )  # fmt: skip
     common = {"corpus": request.corpus, "version": request.version, "level": number, "language": language}
-    by_model, by_hand, seen = [], [], set()
+    by_model: list[Unit] = []
+    by_hand: list[Unit] = []
+    seen: set[str] = set()
     for entry in index:
         if entry["reused"] or entry["unit"] in seen:
             continue
@@ -131,7 +134,7 @@ async def write(context: UnitContext) -> Outcome:
     event: dict[str, Any] = {"level": args["level"]}
     if context.attempt > 1 and await context.to_thread(store.exists, key):
         return Outcome(event={**event, "reused": 1})
-    packed = keys.artifact(args["corpus"], args["version"], f"evidence/level-{args['level']}.bin")
+    packed = keys.build(args["corpus"], args["version"], f"evidence/level-{args['level']}.bin")
     data = await context.to_thread(store.get_range, packed, args["offset"], args["length"])
     evidence = Evidence.from_json(data)
     if args["model"] == EXTRACTIVE:
@@ -144,7 +147,7 @@ async def write(context: UnitContext) -> Outcome:
         messages=prompt.messages(evidence, options.report, options.prompts),
         schema=prompt.schema(),
         json=True,
-        estimate=evidence.prompt_tokens + 1000,
+        prompt_tokens=evidence.prompt_tokens,
     )
     reply = await context.services.models.complete("report", request, call)
     usage = reply.usage.model_dump()
@@ -162,11 +165,11 @@ def gather(context: UnitContext, request: CorpusRequest, options: IndexOptions, 
     Fallbacks lie apart from what units made, so that a later job tries those reports, and only those, again.
     """
     services, keys = context.services, context.keys
-    index = services.store.find_json(keys.artifact(request.corpus, request.version, f"reports/level-{number}.json"))
+    index = services.store.find_json(keys.build(request.corpus, request.version, f"reports/level-{number}.json"))
     if not index:
         return {}
     outcomes = services.ledger.outcomes(context.message.tenant, context.message.job, f"report-{number}")
-    packed = services.store.get(keys.artifact(request.corpus, request.version, f"evidence/level-{number}.bin"))
+    packed = services.store.get(keys.build(request.corpus, request.version, f"evidence/level-{number}.bin"))
 
     def one(entry: dict[str, Any]) -> Report:
         evidence = Evidence.from_json(packed[entry["offset"] : entry["offset"] + entry["length"]])

@@ -198,7 +198,7 @@ class Main:
         client = redis_client(self.settings)
         while True:
             try:
-                channel = client.pubsub(ignore_subscribe_messages=True)
+                channel = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 channel.subscribe(rk.CANCELLED)
                 for message in channel.listen():
                     self.worker.runner().cancel([str(message["data"])])

@@ -91,14 +91,20 @@ class UnitContext:
 
     # --- tables of a version --------------------------------------------------------------------------------
 
-    def read(self, corpus: str, version: str, *names: str) -> io.Tables:
-        """Return tables of a version."""
-        return {name: self.services.table(self.keys.table(corpus, version, name)) for name in names}
+    def read(self, corpus: str, version: str, *names: str, made_by: str = "") -> io.Tables:
+        """Return tables of a version, or as a step on the way to it left them. Both never change once written."""
+        return {name: self.services.table(self._table(corpus, version, name, made_by)) for name in names}
 
-    def write(self, corpus: str, version: str, tables: dict[str, pa.Table]) -> None:
-        """Write tables of a version that is not published yet."""
+    def write(self, corpus: str, version: str, tables: dict[str, pa.Table], *, made_by: str = "") -> None:
+        """Write tables of a version that is not published yet, or of a step on the way to it."""
         for name, table in tables.items():
-            self.services.store.put(self.keys.table(corpus, version, name), io.to_bytes(io.conform(name, table)))
+            data = io.to_bytes(io.conform(name, table))
+            self.services.store.put(self._table(corpus, version, name, made_by), data)
+
+    def _table(self, corpus: str, version: str, name: str, made_by: str) -> str:
+        if made_by:
+            return self.keys.build(corpus, version, f"{made_by}/{name}.parquet")
+        return self.keys.table(corpus, version, name)
 
     # --- what follows ---------------------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ class Runner:
 
     @staticmethod
     def _call(handler: Any, context: UnitContext) -> Callable[[], Outcome]:
-        return lambda: handler(context)  # type: ignore[no-any-return]
+        return lambda: handler(context)
 
     def _settle(self, context: UnitContext, result: Callable[[], Outcome]) -> None:
         """Turn what a handler returned or raised into an arrival, or give the unit back."""

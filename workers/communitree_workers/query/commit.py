@@ -1,0 +1,258 @@
+"""The reduce task, and the one place where an answer is written: once, whoever else tries."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import orjson
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.messages import QueryRequest
+from communitree_shared.options import QueryOptions
+from communitree_shared.results import Answer, Coverage, QuerySeconds, QuerySettings, Selection, Usage
+from communitree_shared.settings import EXTRACTIVE
+from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
+from communitree_workers.query.citations import Resolver
+from communitree_workers.query.extractive_answer import write_answer
+from communitree_workers.query.points import BatchOutcome, Gathered, gather_points
+from communitree_workers.query.question import read_question
+from communitree_workers.query.reduce import (
+    ReducePlan,
+    drop_group,
+    part_messages,
+    plan_reduce,
+    plan_round,
+    reduce_messages,
+)
+from communitree_workers.query.select.common import Selected
+from communitree_workers.query.shell import load_view
+from communitree_workers.runtime.context import Outcome, UnitContext
+
+#: Streamed pieces of the answer are told together, at most so often (seconds).
+_FLUSH = 0.1
+
+
+def dump_selected(selected: Selected) -> dict[str, Any]:
+    """Return a selection as JSON."""
+    return {
+        "ids": selected.ids, "selection": selected.selection.model_dump(), "coverage": selected.coverage.model_dump(),
+        "kind": selected.kind, "warnings": selected.warnings,
+    }  # fmt: skip
+
+
+def load_selected(data: dict[str, Any]) -> Selected:
+    """Return the selection of `dump_selected`."""
+    return Selected(
+        data["ids"], Selection.model_validate(data["selection"]), Coverage.model_validate(data["coverage"]),
+        kind=data["kind"], warnings=data["warnings"],
+    )  # fmt: skip
+
+
+async def reduce(context: UnitContext) -> Outcome:
+    """Put the points together, check the citations, and write the answer."""
+    answer = await context.to_thread(_Reduce, context)
+    reduced = Reduced()
+    if needs_reduce(answer.outcomes, answer.gathered):
+        try:
+            reduced = await answer.write()
+        except CommunitreeError as error:
+            if error.retryable or error.code == "cancelled":
+                raise
+            reduced = Reduced(cause=error.message)
+    await context.to_thread(answer.commit, reduced)
+    return Outcome()
+
+
+class _Reduce:
+    """One query's points on their way to an answer."""
+
+    def __init__(self, context: UnitContext) -> None:
+        self.context = context
+        services, message, keys = context.services, context.message, context.keys
+        self.request, self.options = context.query_request()
+        self.view = load_view(context, self.request.corpus, self.request.version)
+        plan = orjson.loads(services.object(keys.job(message.job, "plan.json")))
+        self.models: dict[str, str] = plan["models"]
+        self.selected = load_selected(plan["selected"])
+        self.language = self.options.answer.language or read_question(self.request.question).language
+        found = services.ledger.outcomes(message.tenant, message.job, "map")
+        self.outcomes, usage = [], Usage()
+        for n, batch in enumerate(plan["batches"]):
+            data = found.get(f"b{n}-{batch['key'][:16]}", {"ok": False, "cause": "lost"})
+            if "usage" in data:
+                usage = usage + Usage.model_validate(data["usage"])
+            if data["ok"]:
+                self.outcomes.append(BatchOutcome.from_json(data["batch"]))
+            else:
+                cause = str(data.get("message") or data.get("cause") or "")
+                self.outcomes.append(BatchOutcome("failed", batch["ids"], cause=cause))
+        self.usage: dict[str, Usage] = {"map": usage}
+        nodes = self.view.node
+        self.ranks = {id: float(self.view.rank[nodes[id]]) for id in self.selected.ids if id in nodes}
+        self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
+        self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
+        self.call = CallContext(message.tenant, message.job, context.deadline, context.cancelled)
+
+    async def write(self) -> Reduced:
+        """Return the answer's text."""
+        answer, question = self.options.answer, self.request.question
+        if self.models["reduce"] == EXTRACTIVE:
+            plan = plan_reduce(
+                self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
+                encoding=self.view.encoding,
+            )  # fmt: skip
+            titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
+            points = [self.gathered.points[i] for i in self.gathered.order]
+            text = write_answer(points, question, answer, self.language, titles, self.name)
+            return Reduced(text=text, shortened=len(plan.shortened))
+        plan = plan_reduce(
+            self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
+            encoding=self.view.encoding,
+        )  # fmt: skip
+        blocks = await self._condense(plan)
+        messages = reduce_messages(blocks, question, answer, self.language, self.options.prompts, self.name)
+        try:
+            text = await self._stream(messages)
+        finally:
+            self.usage["reduce"] = self.call.spent
+        return Reduced(text=text, shortened=len(plan.shortened))
+
+    async def _condense(self, plan: ReducePlan) -> list[str]:
+        """Rounds of the tree: condense each group, until one prompt holds what is left."""
+        groups = [[plan.blocks[i] for i in group] for group in plan.groups]
+        members: list[list[int]] = list(plan.groups)
+        first = True
+        while len(groups) > 1:
+            texts = await asyncio.gather(*(self._part(g, len(groups)) for g in groups), return_exceptions=True)
+            kept = []
+            for n, text in enumerate(texts):
+                if isinstance(text, str):
+                    kept.append(text)
+                elif isinstance(text, CommunitreeError) and not text.retryable and text.code != "cancelled":
+                    if first:
+                        drop_group(self.gathered, members[n], text.message)
+                elif isinstance(text, BaseException):
+                    raise text
+            groups, first = plan_round(kept, self.options.answer, self.view.encoding), False
+        return groups[0] if groups else []
+
+    async def _part(self, blocks: list[str], groups: int) -> str:
+        messages = part_messages(
+            blocks, self.request.question, self.options.answer, self.language, self.options.prompts, groups, self.name
+        )
+        chat = ChatRequest(
+            messages=messages, temperature=self.options.answer.reduce_temperature, seed=self.options.seed
+        )
+        reply = await self.context.services.models.complete("reduce", chat, self.call)
+        return reply.text
+
+    async def _stream(self, messages: list[dict[str, str]]) -> str:
+        """Ask for the answer, telling its pieces as they come."""
+        pieces: list[str] = []
+        answer, context = self.options.answer, self.context
+
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(_FLUSH)
+                if pieces:
+                    text = "".join(pieces)
+                    pieces.clear()
+                    with contextlib.suppress(CommunitreeError):
+                        await context.to_thread(lambda text=text: context.tell("answer.delta", text=text))
+
+        teller = asyncio.get_running_loop().create_task(tell())
+        chat = ChatRequest(
+            messages=messages,
+            max_tokens=answer.reduce_max_tokens,
+            temperature=answer.reduce_temperature,
+            seed=self.options.seed,
+            on_token=pieces.append,
+            on_restart=pieces.clear,
+        )
+        try:
+            reply = await context.services.models.complete("reduce", chat, self.call)
+        finally:
+            teller.cancel()
+        if pieces:
+            await context.to_thread(lambda: context.tell("answer.delta", text="".join(pieces)))
+        return reply.text
+
+    def commit(self, reduced: Reduced) -> None:
+        """Write the answer, once, and end the job."""
+        services, message = self.context.services, self.context.message
+        record = services.ledger.record(message.tenant, message.job)
+        header = Header(
+            job_id=message.job,
+            question=self.request.question,
+            corpus=self.request.corpus,
+            version=self.request.version,
+            usage=self.usage,
+            seconds=seconds(self.context, record),
+            settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
+        )
+        answer = build_answer(
+            header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view), language=self.language,
+            context=self.name,
+        )  # fmt: skip
+        write_once(self.context, record, answer, self.options)
+
+
+def write_once(context: UnitContext, record: dict[str, str], answer: Answer, options: QueryOptions) -> None:
+    """Write an answer unless one is there, end the job, and remember the answer of an equal question."""
+    services, message = context.services, context.message
+    key = context.keys.job(message.job, "result.json")
+    if not services.store.put_new(key, orjson.dumps(answer.model_dump())):
+        answer = Answer.model_validate(services.store.get_json(key))
+    settings = services.settings
+    ended = services.ledger.finish(message.tenant, message.job, answer.status, {"result": key}, settings.job_ttl)
+    if ended == "ok" and options.cache and answer.status in {"answered", "no_data"} and record.get("digest"):
+        cached = rk.answer(message.tenant, record["digest"])
+        services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
+
+
+def seconds(context: UnitContext, record: dict[str, str]) -> QuerySeconds:
+    """Return the wall seconds of a query's phases until now."""
+    ledger, message = context.services.ledger, context.message
+    now = time.time() * 1000
+    created = float(record.get("created", now))
+
+    def span(stage: str) -> float:
+        found = ledger.stage_record(message.tenant, message.job, stage)
+        if "opened" not in found:
+            return 0.0
+        return round(max(0.0, float(found.get("closed", now)) - float(found["opened"])) / 1000, 3)
+
+    return QuerySeconds(
+        queued=round(max(0.0, float(record.get("started", now)) - created) / 1000, 3),
+        plan=span("plan"),
+        map=span("map"),
+        reduce=span("reduce"),
+        total=round(max(0.0, now - created) / 1000, 3),
+    )
+
+
+def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
+    """Return the answer of a query whose plan or reduce failed: never an empty success."""
+    request: QueryRequest
+    request, options = context.query_request()
+    found = context.services.store.find_json(context.keys.job(context.message.job, "plan.json"))
+    header = Header(context.message.job, request.question, request.corpus, request.version, warnings=[why["message"]])
+    language = options.answer.language or read_question(request.question).language
+    if found is None:
+        from communitree_shared.results import Account
+
+        account = Account(selection=Selection(strategy=options.selection.strategy), warnings=[why["message"]])
+        return Answer(
+            job_id=context.message.job, status="failed", question=request.question, answer=why["message"],
+            corpus=request.corpus, version=request.version, account=account,
+        )  # fmt: skip
+    state = _Reduce(context)
+    return build_answer(
+        header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),
+        language=language, context=state.name,
+    )  # fmt: skip

@@ -1,0 +1,109 @@
+"""What the query tasks share: the view of a version, its report texts, and the batches of a selection.
+
+Batches do not depend on the question where the selection does not: they are cut once, stored by content hash, and
+found again by a hash of what decides them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from communitree_shared.messages import QueryRequest
+from communitree_shared.options import QueryOptions
+from communitree_shared.tables import COMMUNITY_REPORTS, TEXT_UNITS
+from communitree_workers.prompts import load
+from communitree_workers.query.batch import Batch, make_batches
+from communitree_workers.query.corpus_view import CorpusView
+from communitree_workers.query.map import static_tokens
+from communitree_workers.query.rows import report_rows, text_rows
+from communitree_workers.query.select.common import Selected
+from communitree_workers.runtime.context import UnitContext
+
+#: Name of the stored view beside a version's tables.
+VIEW = "view.bin"
+
+#: Part of the hash that finds a selection's batches again: rises when they would be cut otherwise.
+CUT_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class CutBatch:
+    """A stored batch as a plan knows it."""
+
+    key: str
+    ids: list[int]
+    tokens: int
+    prompt_tokens: int
+
+
+def load_view(context: UnitContext, corpus: str, version: str) -> CorpusView:
+    """Return the view of a version, from the process's cache where it is there."""
+    key = context.keys.artifact(corpus, version, VIEW)
+
+    def read() -> tuple[CorpusView, int]:
+        data = context.services.store.get(key)
+        return CorpusView.from_bytes(data), 2 * len(data)
+
+    view: CorpusView = context.services.value(key + "#view", read)
+    return view
+
+
+def contents(context: UnitContext, request: QueryRequest, selected: Selected, options: QueryOptions) -> dict[int, str]:
+    """Return the text of each selected report or text unit."""
+    wanted = set(selected.ids)
+    if selected.kind == "sources":
+        table = context.read(request.corpus, request.version, TEXT_UNITS)[TEXT_UNITS]
+        names = ("human_readable_id", "text")
+    else:
+        table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
+        names = ("community", "summary" if options.batch.use_community_summary else "full_content")
+    ids, texts = table[names[0]].to_pylist(), table[names[1]]
+    return {number: str(texts[row].as_py()) for row, number in enumerate(ids) if number in wanted}
+
+
+def cut(
+    context: UnitContext, request: QueryRequest, view: CorpusView, selected: Selected, options: QueryOptions
+) -> list[CutBatch]:
+    """Return the batches of a selection, cutting and storing them where that has not been done."""
+    services, keys = context.services, context.keys
+    overview, anchors = view.overview.render(options.batch, view.encoding)
+    around = static_tokens(
+        overview, anchors, options.answer, options.prompts, _context_name(selected, options), view.encoding
+    )
+    decides = [
+        CUT_FORMAT, request.version, selected.kind, selected.ids, options.batch.model_dump(mode="json"), around,
+        [load("map", tongue, options.prompts) for tongue in ("en", "zh")],
+    ]  # fmt: skip
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:40]
+    index = keys.batch_index(request.corpus, request.version, digest)
+
+    def find() -> tuple[Any, int]:
+        found = services.store.find_json(index)
+        return found, 200 * len(found) if found else 10**12  # what is not there is not remembered
+
+    known = services.value(index, find)
+    if known is not None:
+        return [CutBatch(**entry) for entry in known]
+    texts = contents(context, request, selected, options)
+    rows = text_rows if selected.kind == "sources" else report_rows
+    made = make_batches(
+        rows(view, selected.ids, texts, options.batch), options.batch, static_tokens=around, overview=overview,
+        anchors=anchors, kind=selected.kind, encoding=view.encoding,
+    )  # fmt: skip
+
+    def keep(batch: Batch) -> dict[str, Any]:
+        services.store.put(keys.batch(request.corpus, batch.hash), batch.to_json())
+        return {"key": batch.hash, "ids": batch.reports, "tokens": batch.tokens, "prompt_tokens": batch.prompt_tokens}
+
+    with ThreadPoolExecutor(8) as pool:
+        entries = list(pool.map(keep, made))
+    services.store.put_json(index, entries)
+    return [CutBatch(**entry) for entry in entries]
+
+
+def _context_name(selected: Selected, options: QueryOptions) -> str:
+    return "Sources" if selected.kind == "sources" else options.batch.context_name

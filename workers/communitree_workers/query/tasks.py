@@ -1,0 +1,170 @@
+"""The query stage's tasks: plan, map, reduce. Read them top to bottom: that is the life of a query.
+
+The relevance walks between plan and map are in `walking.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import orjson
+
+from communitree_shared.errors import BadInput, CommunitreeError, ContextTooLong, UsageError
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.messages import QueryRequest, Unit
+from communitree_shared.options import QueryOptions
+from communitree_shared.results import Usage
+from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
+from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.query import commit
+from communitree_workers.query.batch import Batch, can_split, split_batch
+from communitree_workers.query.corpus_view import CorpusView
+from communitree_workers.query.extractive import map_reply, question_weights
+from communitree_workers.query.map import MapResult, at_limit, check_question, map_messages, map_schema, parse_points
+from communitree_workers.query.points import BatchOutcome
+from communitree_workers.query.question import read_question
+from communitree_workers.query.select import select
+from communitree_workers.query.select.common import Selected
+from communitree_workers.query.shell import cut, load_view
+from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.runner import Handler
+
+#: A batch whose reply was cut off is read in halves, these in quarters, and then it is failed.
+MAX_HALVINGS = 3
+
+
+def plan(context: UnitContext) -> Outcome:
+    """Select what is read, cut it into batches, and seal the map."""
+    request, options = context.query_request()
+    services, message = context.services, context.message
+    models: dict[str, str] = {stage: services.settings.model(stage).model for stage in MODEL_STAGES}
+    view = load_view(context, request.corpus, request.version)
+    check_question(request.question, options.batch, view.encoding)
+    services.ledger.update(message.tenant, message.job, {"models": json.dumps(models)})
+    selected = select(
+        view, options.selection, request.question, batch=options.batch, language=answer_language(request, options)
+    )
+    seal_map(context, request, options, view, selected, models)
+    return Outcome(event={"reports": len(selected.ids), "tokens": selected.selection.tokens})
+
+
+def seal_map(
+    context: UnitContext,
+    request: QueryRequest,
+    options: QueryOptions,
+    view: CorpusView,
+    selected: Selected,
+    models: dict[str, str],
+) -> None:
+    """Cut a selection into batches, store the plan, and open the map stage."""
+    services, message = context.services, context.message
+    batches = cut(context, request, view, selected, options)
+    services.store.put(
+        context.keys.job(message.job, "plan.json"),
+        orjson.dumps(
+            {"selected": commit.dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}
+        ),
+    )
+    local = models["map"] == EXTRACTIVE
+    record = services.ledger.record(message.tenant, message.job)
+    until = float(record["map_deadline"]) if record.get("map_deadline") else None
+    window = services.settings.bulk_window if options.bulk else services.settings.window
+    then = Step(
+        "reduce", "communitree.query.reduce.v1", {"model": models["reduce"]}, local=models["reduce"] == EXTRACTIVE
+    )
+    stage = Stage("map", "communitree.query.map.v1", then, window=window, deadline=until)
+    units = [
+        Unit(id=f"b{n}-{b.key[:16]}", args={"batch": b.key, "model": models["map"]}) for n, b in enumerate(batches)
+    ]
+    context.open(
+        stage, context.messages(stage, units, local=local, per_message=services.settings.map_batches_per_message)
+    )
+
+
+async def map_batch(context: UnitContext) -> Outcome:
+    """Read one batch: points with scores and citations."""
+    await context.load(context.keys.job(context.message.job, "request.json"))
+    request, options = context.query_request()
+    batch = Batch.from_json(await context.load(context.keys.batch(request.corpus, context.args["batch"])))
+    if context.args["model"] == EXTRACTIVE:
+        view = load_view(context, request.corpus, request.version)
+        weights = question_weights(request.question, view.lexicon)
+        result = parse_points(map_reply(batch, request.question, options.answer, weights), batch)
+        outcome = BatchOutcome("answered", batch.reports, result)
+        return Outcome(data={"batch": outcome.to_json()}, event={"points": len(result.points)})
+    reader = _Reader(context, request, options)
+    try:
+        result = await reader.read(batch)
+    except CommunitreeError as error:
+        if error.retryable or error.code == "cancelled":
+            raise
+        data = {"cause": error.code, "message": error.message, "usage": reader.usage.model_dump()}
+        return Outcome(ok=False, data=data)
+    outcome = BatchOutcome(
+        "answered", batch.reports, result, retried=int(reader.tries > reader.calls), halves=reader.halves,
+        cached=reader.calls > 0 and reader.usage.cached == reader.calls, at_limit=at_limit(result, options.answer),
+    )  # fmt: skip
+    data = {"batch": outcome.to_json(), "usage": reader.usage.model_dump()}
+    return Outcome(data=data, event={"points": len(result.points), "cached": int(outcome.cached)})
+
+
+class _Reader:
+    """Reads a batch with a model; one whose reply is cut off, or whose prompt is too long, in halves."""
+
+    def __init__(self, context: UnitContext, request: QueryRequest, options: QueryOptions) -> None:
+        self.context, self.request, self.options = context, request, options
+        self.language = answer_language(request, options)
+        self.call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+        self.calls = self.tries = self.halves = 0
+
+    @property
+    def usage(self) -> Usage:
+        return self.call.spent
+
+    async def read(self, batch: Batch, depth: int = 0) -> MapResult:
+        answer = self.options.answer
+        chat = ChatRequest(
+            messages=map_messages(batch, self.request.question, answer, self.language, self.options.prompts),
+            schema=map_schema() if answer.json_mode else None,
+            json=True,
+            max_tokens=answer.map_max_tokens,
+            temperature=answer.map_temperature,
+            seed=self.options.seed,
+            prompt_tokens=batch.prompt_tokens,
+        )
+        try:
+            reply = await self.context.services.models.complete("map", chat, self.call)
+        except ContextTooLong:
+            if depth == MAX_HALVINGS or not can_split(batch):
+                raise
+            return await self._halves(batch, depth)
+        self.calls += 1
+        self.tries += reply.tries
+        if reply.finish_reason == "length" and depth < MAX_HALVINGS and can_split(batch):
+            return await self._halves(batch, depth)
+        try:
+            return parse_points(reply.value if reply.value is not None else reply.text, batch)
+        except BadInput as bad:
+            raise UsageError(f"The model's reply holds no points: {bad.message}") from None
+
+    async def _halves(self, batch: Batch, depth: int) -> MapResult:
+        self.halves += 1
+        left, right = split_batch(batch)
+        one, two = await self.read(left, depth + 1), await self.read(right, depth + 1)
+        return replace(
+            one, points=[*one.points, *two.points], overview={**two.overview, **one.overview},
+            repaired=one.repaired + two.repaired, words=max(one.words, two.words),
+        )  # fmt: skip
+
+
+def answer_language(request: QueryRequest, options: QueryOptions) -> str:
+    """Return the language of the answer: as asked for, else the question's."""
+    return options.answer.language or read_question(request.question).language
+
+
+HANDLERS: dict[str, Handler] = {
+    "communitree.query.plan.v1": plan,
+    "communitree.query.map.v1": map_batch,
+    "communitree.query.reduce.v1": commit.reduce,
+}
