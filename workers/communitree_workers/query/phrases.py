@@ -66,6 +66,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "GraphRAG's relevance walk: {rated} communities rated in {calls} calls",
         "GraphRAG 的相关性遍历：{calls} 次调用评了 {rated} 个社区",
     ),
+    "why.upper_bound": (
+        "upper bound: what is really read depends on the ratings",
+        "上限：实际读取多少取决于评分",
+    ),
     "why.again": ("the reports that stayed silent in job {job}", "任务 {job} 中没有被引用的报告"),
     "limit.tokens": ("{n:,} tokens", " {n:,} 个词元"),
     "limit.reports": ("{n:,} reports", " {n:,} 份报告"),

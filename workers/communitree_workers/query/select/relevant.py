@@ -1,6 +1,6 @@
 """Our relevance walk: from the roots down, several candidates a call, within hard limits, and nothing pruned unnamed.
 
-An unknown rating keeps a candidate. A parent is read itself where no child of it is kept, and stays beside its kept
+An unknown rating keeps a candidate. Where nothing at all is kept, the next level is rated too, down to `max_level`. A parent is read itself where no child of it is kept, and stays beside its kept
 children where it was rated above all of them and lost others. A pruned subtree that holds a rare word of the question
 gives up the communities that hold it. Walks the tree, not the reports: a missing report hides nothing.
 """
@@ -63,6 +63,8 @@ class Relevant(Walk):
         for community in asked:
             if self._keeps(community):
                 following += self.view.children(self.view.node[community]).tolist()
+        if not any(map(self._keeps, self.ratings)) and self.depth <= self.options.max_level:
+            following = [c for n in asked for c in self.view.children(self.view.node[n]).tolist()]
         self.wave = self._limited(following)
 
     def _keeps(self, community: int) -> bool:
@@ -132,7 +134,8 @@ class Relevant(Walk):
             unit, number = limit
             words = say("why.relevant_budget", self.language, limit=say(f"limit.{unit}", self.language, n=number))
         kept = sorted(set(nodes) | (set(rescued) if limit is None else set(self._room(nodes, rescued, limit))))
-        pruned = self.pruned_nodes()
+        above = {a for n in nodes for a in self._ancestors(n)}
+        pruned = [n for n in self.pruned_nodes() if n not in above]
         why = say("why.relevant", self.language, rated=len(self.ratings), calls=self.calls, pruned=len(pruned)) + words
         account: dict[str, Any] = {
             "threshold": self.options.threshold,
@@ -149,9 +152,16 @@ class Relevant(Walk):
         )  # fmt: skip
 
     def _starts(self) -> list[int]:
-        """Return the roots that are kept: unrated ones too, since unknown means keep."""
-        roots = np.flatnonzero(self.view.parent < 0).tolist()
-        return [n for n in roots if self._keeps(int(self.view.community[n]))]
+        """Return what is kept at the top: roots (unrated ones too), and what was kept below pruned parents."""
+        view = self.view
+        roots = np.flatnonzero(view.parent < 0).tolist()
+        starts = [n for n in roots if self._keeps(int(view.community[n]))]
+        for community in sorted(self.ratings):
+            node = view.node[community]
+            up = int(view.parent[node])
+            if up >= 0 and self._keeps(community) and not self._keeps(int(view.community[up])):
+                starts.append(node)
+        return starts
 
     def _all(self) -> list[int]:
         out: list[int] = []

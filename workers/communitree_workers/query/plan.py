@@ -1,0 +1,227 @@
+"""A dry run: what a query would read and cost, without reading a report or calling a model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.options import QueryOptions, SelectionOptions, Strategy
+from communitree_shared.results import Plan
+from communitree_shared.settings import ModelSettings
+from communitree_shared.tokens import count
+from communitree_workers.query.batch import spans, table_room
+from communitree_workers.query.corpus_view import CorpusView, IntArray
+from communitree_workers.query.map import static_tokens
+from communitree_workers.query.phrases import say
+from communitree_workers.query.question import read_question
+from communitree_workers.query.rate import CANDIDATE_TOKENS
+from communitree_workers.query.select import Selected, costs, select
+from communitree_workers.query.select.budget import Price
+from communitree_workers.query.select.common import Choice, describe
+
+#: Tokens of a word in a reply.
+_TOKENS_A_WORD = 1.4
+_BUDGETS = ("budget_tokens", "budget_reports", "budget_usd")
+#: Every strategy in the order in which plans stand side by side, with what it is shown with.
+SIDE_BY_SIDE: tuple[tuple[Strategy, dict[str, object]], ...] = (
+    ("auto", {}),
+    ("budget", {"budget_tokens": 48_000}),
+    ("budget", {"budget_reports": 50}),
+    ("leaves", {}),
+    ("coverage", {"coverage": 0.8}),
+    ("relevant", {}),
+    ("dynamic", {}),
+    ("frontier", {"level": 0}),
+    ("frontier", {"level": 1}),
+    ("frontier", {"level": 2}),
+    ("levels", {"level": 0}),
+    ("levels", {"level": 1}),
+    ("levels", {"level": 2}),
+    ("levels", {"level": None}),
+    ("texts", {}),
+)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """USD per million tokens of prompts and of replies, by stage; None: unknown. Built-in models cost nothing."""
+
+    map: tuple[float | None, float | None] = (0.0, 0.0)
+    reduce: tuple[float | None, float | None] = (0.0, 0.0)
+    rate: tuple[float | None, float | None] = (0.0, 0.0)
+
+    @classmethod
+    def of(cls, models: Mapping[str, ModelSettings]) -> Prices:
+        """Return the prices of the models of the stages `map`, `reduce` and `rate`."""
+
+        def pair(stage: str) -> tuple[float | None, float | None]:
+            model = models[stage]
+            return (0.0, 0.0) if model.built_in else (model.price_input, model.price_output)
+
+        return cls(pair("map"), pair("reduce"), pair("rate"))
+
+
+def _usd(prices: tuple[float | None, float | None], prompt: int, reply: int) -> float | None:
+    into, out = prices
+    return None if into is None or out is None else (prompt * into + reply * out) / 1e6
+
+
+@dataclass(frozen=True)
+class Size:
+    """Batches of a selection, the tokens of their prompts with the question, and what is to be expected as replies."""
+
+    batches: int
+    tokens: int
+    replies: int
+
+
+class Planner:
+    """Sizes and prices of selections of one version under one set of options."""
+
+    def __init__(self, view: CorpusView, options: QueryOptions, question: str, prices: Prices | None = None) -> None:
+        """See `plan`."""
+        self.view, self.options, self.question = view, options, question
+        self.prices = prices or Prices()
+        overview, anchors = view.overview.render(options.batch, view.encoding)
+        self.static = {
+            kind: static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
+            for kind, name in (("reports", options.batch.context_name), ("sources", "Sources"))
+        }
+        self.asked = count(question, view.encoding) if question else 0
+
+    def size(self, tokens: list[int], kind: str = "reports") -> Size:
+        """Return the batches of rows with these token counts, in the order of their ids."""
+        batch = self.options.batch
+        room = table_room(batch, self.static[kind], self.view.encoding, kind)
+        rows: list[int] = []
+        for cost in tokens:
+            rows += [cost] if cost <= room else [room] * (cost // room) + ([cost % room] if cost % room else [])
+        if batch.shuffle_data:
+            random.Random(batch.random_state).shuffle(rows)
+        found = len(spans(rows, room))
+        prompts = sum(rows) + found * (self.static[kind] + self.asked)
+        words = self.options.answer.map_max_length
+        return Size(found, prompts, int(found * words * _TOKENS_A_WORD))
+
+    def usd(self, size: Size) -> float | None:
+        """Return the price of reading a selection and of the reduce; None where a price is unknown."""
+        answer = self.options.answer
+        reading = _usd(self.prices.map, size.tokens, size.replies)
+        data = min(answer.max_data_tokens, size.replies)
+        writing = _usd(self.prices.reduce, data + self.asked, int(answer.reduce_max_length * _TOKENS_A_WORD))
+        return None if reading is None or writing is None else round(reading + writing, 6)
+
+    def price(self) -> Price | None:
+        """Return what reading some communities would cost, for a budget in money; None where prices are unknown."""
+        if self.usd(Size(0, 0, 0)) is None:
+            return None
+        cost, _ = costs(self.view, self.options.batch)
+
+        def of(nodes: IntArray) -> float:
+            order = nodes[np.argsort(self.view.community[nodes], kind="stable")]
+            return self.usd(self.size(cost[order].tolist())) or 0.0
+
+        return of
+
+    def plan(self, selection: SelectionOptions, corpus: str = "", version: str = "") -> Plan:
+        """Return the plan of one selection."""
+        calls = 0
+        if selection.strategy in ("relevant", "dynamic"):
+            selected, calls = self._upper_bound(selection)
+        else:
+            selected = select(
+                self.view, selection, self.question, batch=self.options.batch, price=self.price(),
+                language=self.options.answer.language,
+            )  # fmt: skip
+        size = self.size(self._tokens(selected), selected.kind)
+        usd = self.usd(size)
+        tokens = size.tokens
+        if calls:
+            prompt = calls * (selection.candidates_per_call * CANDIDATE_TOKENS + self.asked)
+            rating = _usd(self.prices.rate, prompt, calls * selection.candidates_per_call * 12)
+            usd = None if usd is None or rating is None else round(usd + rating, 6)
+            tokens += prompt
+        return Plan(
+            corpus=corpus, version=version, selection=selected.selection, batches=size.batches, tokens=tokens, usd=usd,
+            coverage=selected.coverage, rating_calls=calls, upper_bound=calls > 0,
+        )  # fmt: skip
+
+    def _tokens(self, selected: Selected) -> list[int]:
+        view = self.view
+        if selected.kind == "sources":
+            return [int(view.unit_tokens[view.unit_node[id]]) + 8 for id in selected.ids]
+        cost, _ = costs(view, self.options.batch)
+        return [int(cost[view.node[id]]) for id in selected.ids]
+
+    def _upper_bound(self, selection: SelectionOptions) -> tuple[Selected, int]:
+        """A walk reads at most the finest reports (`dynamic`, with parents: all), or its budget's worth of them."""
+        language = self.options.answer.language or read_question(self.question).language
+        view = self.view
+        per_call = max(1, selection.candidates_per_call)
+        most = -(-len(view.community) // per_call)
+        budget = (selection.budget_tokens, selection.budget_reports, selection.budget_usd)
+        if selection.strategy == "relevant" and any(budget):
+            bound = select(
+                view, selection.model_copy(update={"strategy": "budget"}), self.question, batch=self.options.batch,
+                price=self.price(), language=language,
+            )  # fmt: skip
+            bound.selection.strategy = "relevant"
+        else:
+            nodes = np.flatnonzero(view.shown if selection.keep_parent else view.is_leaf)
+            bound = describe(
+                view, selection.strategy, Choice(nodes, say("why.upper_bound", language)),
+                min_rank=selection.min_community_rank, batch=self.options.batch, language=language,
+            )  # fmt: skip
+        if selection.strategy == "relevant":
+            most = min(most, selection.max_rating_calls)
+        return bound, most * max(1, selection.num_repeats)
+
+
+def plan(
+    view: CorpusView,
+    options: QueryOptions,
+    question: str,
+    prices: Prices | None = None,
+    *,
+    corpus: str = "",
+    version: str = "",
+) -> Plan:
+    """Return what a query would read and cost.
+
+    For `relevant` and `dynamic`, which depend on ratings, an upper bound and the most rating calls there can be.
+
+    Raises:
+        UsageError: the selection lacks a parameter, or the batch options leave no room.
+    """
+    return Planner(view, options, question, prices).plan(options.selection, corpus, version)
+
+
+def plan_all(
+    view: CorpusView,
+    options: QueryOptions,
+    question: str,
+    prices: Prices | None = None,
+    *,
+    corpus: str = "",
+    version: str = "",
+) -> list[Plan]:
+    """Return the plans of all selections side by side; parameters that the options give replace the examples'."""
+    planner = Planner(view, options, question, prices)
+    given = options.selection.model_dump(exclude_unset=True, exclude={"strategy"})
+    out: list[Plan] = []
+    deepest = int(view.level.max(initial=0))
+    for strategy, example in SIDE_BY_SIDE:
+        level = example.get("level")
+        if isinstance(level, int) and level > deepest:
+            continue
+        own = {name: value for name, value in given.items() if name not in ("level", *_BUDGETS)}
+        own |= {name: given[name] for name in example if name in given and name != "level"}
+        try:
+            out.append(planner.plan(SelectionOptions(**{**example, **own, "strategy": strategy}), corpus, version))
+        except CommunitreeError:
+            continue  # a budget in money where prices are unknown
+    return out
