@@ -12,6 +12,7 @@ from communitree_shared.tables import (
     COVARIATES,
     DOCUMENTS,
     ENTITIES,
+    OWN_COLUMNS,
     RELATIONSHIPS,
     TEXT_UNITS,
 )
@@ -56,12 +57,17 @@ class Reader:
         self.name = name
         self.raw = raw
         self.file = raw.file
+        # `n_tokens` of a foreign table counts something else: of a claim its text unit, not its row.
+        telling = OWN_COLUMNS[name].keys() - {"n_tokens"}
+        self._hidden = set() if not telling or telling & raw.named.keys() else OWN_COLUMNS[name].keys()
 
     def __len__(self) -> int:
         return len(self.raw)
 
     def spelled(self, column: str) -> str | None:
         """Return the column's name in the file."""
+        if column in self._hidden:
+            return None
         return self.raw.find(*ALIASES[self.name].get(column, (column,)))
 
     def must_have(self, *columns: str) -> None:

@@ -85,7 +85,7 @@ def _units(reader: Reader, encoding: str, notes: Notes) -> tuple[Columns, tuple[
     named = ids.take(pa.array(primary, mask=primary < 0)) if len(ids) else pa.nulls(len(primary), pa.string())
     columns["document_id"] = pc.fill_null(named.cast(pa.string()), "")
     columns["n_tokens"] = _counted(columns["n_tokens"], columns["text"], encoding)
-    if reader.raw.find("start") is None:
+    if reader.spelled("start") is None:
         columns["start"] = columns["end"] = pa.array(np.full(len(primary), -1, np.int64))
     return {name: columns[name] for name in COLUMNS[TEXT_UNITS]}, (unit[~first], ids.filter(pa.array(~first)))
 
