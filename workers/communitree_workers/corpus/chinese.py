@@ -40,32 +40,7 @@ _ORGANIZATION_ENDS = (
     "研究所",
     "中心",
 )
-_PLACE_ENDS = (
-    "省",
-    "市",
-    "县",
-    "区",
-    "镇",
-    "村",
-    "州",
-    "国",
-    "岛",
-    "山",
-    "江",
-    "河",
-    "湖",
-    "海",
-    "港",
-    "路",
-    "街",
-    "府",
-    "庙",
-    "寺",
-    "园",
-    "院",
-    "宫",
-    "城",
-)
+_HOUSES = ("府", "庙", "寺", "庵", "宫")
 _LONGEST = 4
 
 
@@ -124,8 +99,8 @@ def _noun_type(title: str, run: list[str]) -> str:
         return "organization"
     if len(run) == 1:
         tag = _tag(title)
-        if tag in _NAME_TYPES and tag != "nr":
-            return "place" if tag == "ns" else _NAME_TYPES[tag]
+        if tag in _NAME_TYPES and tag != "nr" and len(set(title)) > 1:  # 哥哥 is tagged as a place
+            return _NAME_TYPES[tag]
     return "term"
 
 
@@ -136,5 +111,5 @@ def _tag(word: str) -> str:
 
 
 def _name_type(word: str) -> str:
-    """Households and places are often tagged as persons: 荣国府, 金陵."""
-    return "place" if len(word) > 2 and word.endswith(_PLACE_ENDS) else "person"
+    """Households and temples are often tagged as persons: 荣国府, 葫芦庙."""
+    return "place" if len(word) > 2 and word.endswith(_HOUSES) else "person"

@@ -108,7 +108,7 @@ def _add_name(out: list[Candidate], run: list[Word], kind: int) -> None:
     if not 0 < len(parts) <= _LONGEST_NAME:
         return
     lower = [word[1].casefold() for word in run]
-    if lower[-1] in _ORGANIZATIONS or (lower[0] in _ORGANIZATIONS and len(run) > 2):
+    if (lower[-1] in _ORGANIZATIONS and not parts[-1].isupper()) or (lower[0] in _ORGANIZATIONS and len(run) > 2):
         what = "organization"
     elif lower[-1] in _PLACES and len(run) > 1:
         what = "place"
@@ -154,7 +154,8 @@ def _add_phrase(out: list[Candidate], run: list[Word], before: int) -> None:
         return
     title = " ".join(word[1] if word[1][1:] != word[1][1:].lower() else word[1].lower() for word in run)
     key = " ".join([*(word[1].casefold() for word in run[:-1]), run[-1][2]])
-    out.append(Candidate(key, title, NOUN if before in _BEFORE_NOUN or len(run) > 1 else TERM, "term", key))
+    sure = len(run) > 1 or (before in _BEFORE_NOUN and not (before == PREPOSITION and key.endswith("ing")))
+    out.append(Candidate(key, title, NOUN if sure else TERM, "term", key))
 
 
 def _is_plural(word: Word) -> bool:

@@ -52,7 +52,7 @@ def classify(token: str) -> Word:
     if first in '"`' and len(token) > 2:
         inner = token.strip('"`').removesuffix("()")
         alone = token.endswith(("()", '()"', "()`")) or IDENTIFIER.fullmatch(inner) or _UPPER_CAMEL.fullmatch(inner)
-        if len(inner) < 2:
+        if len(inner) < 2 or _is_noise(inner):
             return BREAK, token, token, False
         return LITERAL, inner, inner.casefold(), bool(alone)
     if first.isdigit():
@@ -62,8 +62,16 @@ def classify(token: str) -> Word:
     surface = token.replace("’", "'")
     if IDENTIFIER.fullmatch(surface) and surface.rstrip(".") not in _ABBREVIATIONS:
         surface = surface.removesuffix("()")
+        if _is_noise(surface):
+            return BREAK, token, token, False
         return LITERAL, surface, surface.casefold(), True
     return _word(surface, surface.casefold(), first.isupper())
+
+
+def _is_noise(identifier: str) -> bool:
+    """Say whether an identifier is an example's (`a.x`) or two sentences without a space (`convention.It`)."""
+    first, dot, last = identifier.partition(".")
+    return bool(dot) and (len(first) < 2 or (last[:1].isupper() and last.casefold() in ENGLISH))
 
 
 def _word(surface: str, lower: str, capital: bool) -> Word:

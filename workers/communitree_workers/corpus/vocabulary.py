@@ -42,15 +42,17 @@ def choose(forms: Forms) -> tuple[Ints, list[str]]:
     index = {key: n for n, key in enumerate(forms.keys)}
     counts = forms.counts.copy()
     target = np.arange(len(forms.keys), dtype=np.int64)
+    types = list(forms.types)
     for here, there in _mended(forms, index, counts.sum(axis=1)):
         target[here] = there
         counts[there] += counts[here]
         counts[here] = 0
+        if types[here] == "person":
+            types[there] = "person"
     kept = np.zeros(len(forms.keys), dtype=bool)
-    types = [""] * len(forms.keys)
     for n, key in enumerate(forms.keys):
         if target[n] == n:
-            kept[n], types[n] = _verdict(key, forms.parts[n], forms.types[n], counts[n].tolist(), forms.text_units)
+            kept[n], types[n] = _verdict(key, forms.parts[n], types[n], counts[n].tolist(), forms.text_units)
     for n in np.flatnonzero(~kept).tolist():
         if target[n] == n:
             target[n] = _fallback(forms.parts[n], index, kept)
@@ -98,36 +100,40 @@ def _fallback(parts: str, index: dict[str, int], kept: NDArray[np.bool_]) -> int
 
 def _mended(forms: Forms, index: dict[str, int], totals: Ints) -> list[tuple[int, int]]:
     """Return (form, form it stands for) of Chinese names: characters glued on, surnames added, a final 儿."""
-    out = []
-    people = [n for n, key in enumerate(forms.keys) if forms.types[n] == "person" and is_cjk(key[0])]
+    final: dict[int, int] = {}
     surnamed: dict[int, list[int]] = {}
-    for n in people:
-        key = forms.keys[n]
-        best = _without_glue(key, n, index, totals)
+    for n, key in enumerate(forms.keys):
+        if not is_cjk(key[0]) or len(key) < 3 or " " in forms.parts[n]:
+            continue
+        person = forms.types[n] == "person"
+        best = _without_glue(key, n, index, totals) if person or not rjieba.has_word(key) else -1
         if best >= 0:
-            out.append((n, best))
-        elif len(key) >= 3 and (key[0] in _SURNAMES or key[:2] in _SURNAMES):
+            final[n] = best
+        elif person and (key[0] in _SURNAMES or key[:2] in _SURNAMES):
             given = index.get(key[2:] if key[:2] in _SURNAMES else key[1:], -1)
-            if given >= 0 and forms.types[given] == "person" and len(forms.keys[given]) >= 2:
+            if given >= 0 and len(forms.keys[given]) > 1 and _is_given(forms, given):
                 surnamed.setdefault(given, []).append(n)
-    glued = dict(out)
     for given, full in sorted(surnamed.items()):
         full = [n for n in full if totals[n] > 1 or len(full) == 1]
-        if len(full) == 1 and given not in glued:  # two persons with one given name stay apart
-            out.append((full[0], given) if totals[given] >= totals[full[0]] else (given, full[0]))
-    # Chains (道-form → name → full name) end at their last link.
-    final = dict(out)
+        if len(full) == 1 and given not in final:  # two persons with one given name stay apart
+            here, there = (full[0], given) if totals[given] >= totals[full[0]] else (given, full[0])
+            final[here] = there
     resolved = []
     for here in sorted(final):
         there, steps = final[here], 0
-        while there in final and steps < 4:
+        while there in final and steps < 4:  # 黛玉道 → 黛玉 → 林黛玉
             there, steps = final[there], steps + 1
         if there != here:
             resolved.append((here, there))
     return resolved
 
 
+def _is_given(forms: Forms, n: int) -> bool:
+    return forms.types[n] == "person" or not rjieba.has_word(forms.keys[n])
+
+
 def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints) -> int:
+    """Return the commonest form inside a form that is the same name without what the tagger glued to it, or -1."""
     best = -1
     for left in (0, 1, 2):
         for right in (0, 1, 2):
@@ -136,10 +142,9 @@ def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints) -> int:
                 continue
             m = index[core]
             glue = set(key[:left] + key[len(key) - right :])
-            plain = glue <= _EDGES and totals[m] >= totals[n]
-            erhua = left == 0 and key[len(core) :] == "儿" and totals[m] >= totals[n] // 2
-            accident = totals[n] <= 2 and totals[m] >= 10 and left + right == 1 and key[0] not in _SURNAMES - {core[0]}
-            if (plain or erhua or accident) and (best < 0 or totals[m] > totals[best]):
+            plain = glue <= _EDGES and totals[m] * 2 >= totals[n]
+            accident = totals[n] <= 2 and totals[m] >= 10 and left + right == 1 and (left == 0 or key[0] not in _SURNAMES)
+            if (plain or accident) and (best < 0 or totals[m] > totals[best]):
                 best = m
     return best
 
