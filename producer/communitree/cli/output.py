@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,9 @@ from communitree_shared.errors import CommunitreeError
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console, RenderableType
+
+#: Outside a terminal lines are as long as they are: who reads them may be a program.
+_PIPE_WIDTH = 1000
 
 #: The flag that every command with a result has.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", show_default=False)]
@@ -29,8 +31,9 @@ def to_stdout(value: BaseModel | dict[str, Any]) -> None:
 
 def show(*what: RenderableType) -> None:
     """Print a result for people."""
+    console = stdout()
     for part in what:
-        stdout().print(part)
+        console.print(part, crop=False)
 
 
 def say(line: str) -> None:
@@ -51,7 +54,7 @@ def say_error(error: CommunitreeError, as_json: bool) -> None:
 
 
 def stdout() -> Console:
-    """Return the console of results; not on a terminal: plain text of any width, so that nothing is cut."""
+    """Return the console of results."""
     return _console(stderr=False)
 
 
@@ -64,5 +67,5 @@ def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else 100
+    width = None if stream.isatty() else _PIPE_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)

@@ -22,8 +22,9 @@ from communitree.embedded.process import Child, ChildSpec, stop
 from communitree.embedded.servers import Endpoints, Servers
 from communitree_shared.settings import Settings
 
-#: A worker that lives for a shorter time has something wrong with it: wait before the next start, longer each time.
-_TOO_SHORT = 1.0
+#: What lives for a shorter time has something wrong with it: wait before the next start, longer each time. What
+#: gives up by itself (a code, not a signal) may have spent seconds on its imports first.
+_TOO_SHORT, _GAVE_UP = 1.0, 20.0
 _BACK_OFF = (0.5, 10.0)
 
 #: Running tasks get this long to end; what is cut off is delivered again at the next start.
@@ -73,6 +74,7 @@ class Supervisor:
         self._short_lives: dict[str, int] = {}
         self._signals = 0
         self._starting = False
+        self._told = False  # whether `stack.json` is ours
 
     def run(self, ready: Callable[[dict[str, Any]], None]) -> None:
         """Start everything, call `ready` with the content of `stack.json`, then keep it running until a signal.
@@ -97,6 +99,7 @@ class Supervisor:
                 self._starting = False
                 stack = describe(self._settings, endpoints, [c.name for c in self._commands])
                 self._home.write_stack(stack)
+                self._told = True
                 ready(stack)
                 self._watch(wake, guard)
             except KeyboardInterrupt:
@@ -135,7 +138,7 @@ class Supervisor:
     def _plan_restart(self, child: Child, code: int) -> None:
         name, lived = child.spec.name, time.monotonic() - child.started
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        if lived >= _TOO_SHORT:
+        if lived >= (_TOO_SHORT if code <= 0 else _GAVE_UP):
             self._short_lives[name] = 0
             self._due[name] = 0.0
             self._say(f"{name} {how}; started again")
@@ -150,8 +153,9 @@ class Supervisor:
         def hurry() -> bool:
             return self._signals > 1
 
-        with contextlib.suppress(OSError):
-            self._home.stack_file.unlink(missing_ok=True)
+        if self._told:
+            with contextlib.suppress(OSError):
+                self._home.stack_file.unlink(missing_ok=True)
         stop(self._workers, hurry)
         self._servers.stop(hurry)
         if guard is not None:

@@ -1,0 +1,175 @@
+"""The command without servers: errors, exit codes, what goes where, how fast it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from communitree.cli import main
+from communitree_shared.errors import InfrastructureError
+
+
+@pytest.fixture(autouse=True)
+def _no_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("COMMUNITREE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COMMUNITREE_HOME", str(tmp_path / "home"))
+
+
+NO_STACK = [
+    ["corpora"], ["tree", "c"], ["report", "c", "1"], ["source", "c", "t"], ["jobs"], ["job", "j"], ["resume", "j"],
+    ["cancel", "j"], ["dead-letters"], ["export", "c", "folder"], ["delete", "c", "--yes"], ["gc"],
+    ["ask", "c", "q"], ["ask", "c", "q", "--plan"], ["worker", "map"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", NO_STACK, ids=lambda words: " ".join(words[:1]))
+def test_no_stack_is_one_clear_line_and_exit_4(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 4
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("Error: No stack is running on ")
+    assert "communitree up" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_errors_are_json_where_json_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["corpora", "--json"]) == 4
+    said = capsys.readouterr()
+    error = json.loads(said.out)["error"]
+    assert error["code"] == "no_stack"
+    assert set(error) == {"code", "message", "hint"}
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ask", "c"], "There is no question"),
+        (["ask", "c", "  "], "The question is empty"),
+        (["ask", "c", "q", "--file", "x"], "given twice"),
+        (["ask", "c", "--file", "/does/not/exist"], "cannot be read"),
+        (["ask"], "Missing argument"),
+        (["nope"], "No such command"),
+        (["ask", "c", "q", "--deadline", "soon"], "--deadline"),
+        (["ask", "c", "q", "--deadline", "0"], "greater than 0"),
+        (["ask", "c", "q", "--prompt", "map"], "is not NAME=FILE"),
+        (["report", "c", "abc"], "no community number"),
+        (["index", "/does/not/exist", "--corpus", "c"], "no file or folder"),
+        (["index", ".", "--corpus", "c", "--chunk-tokens", "3"], "--chunk-tokens"),
+        (["demo", "/does/not/exist"], "no file or folder"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_usage_errors_exit_2(words: list[str], says: str, as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"] if as_json else words) == 2
+    said = capsys.readouterr()
+    message = json.loads(said.out)["error"]["message"] if as_json else said.err
+    assert says in message
+    assert "Traceback" not in said.err + said.out
+
+
+def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COMMUNITREE_S3_BUCKET", "a")
+    assert main(["corpora"]) == 2
+    assert "COMMUNITREE_S3_BUCKET: String should have at least 3 characters" in capsys.readouterr().err
+
+
+def test_one_server_alone_is_not_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COMMUNITREE_REDIS_URL", "redis://127.0.0.1:1/0")
+    assert main(["corpora"]) == 2
+    assert "COMMUNITREE_REDIS_URL is set, but COMMUNITREE_S3_ENDPOINT is not" in capsys.readouterr().err
+    monkeypatch.delenv("COMMUNITREE_REDIS_URL")
+    monkeypatch.setenv("COMMUNITREE_S3_ENDPOINT", "127.0.0.1:1")
+    assert main(["corpora"]) == 2
+    assert "COMMUNITREE_S3_ENDPOINT is set, but COMMUNITREE_REDIS_URL is not" in capsys.readouterr().err
+
+
+def test_an_error_of_a_library_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import redis
+
+    def broken(*_: object) -> None:
+        raise redis.ConnectionError("refused")
+
+    monkeypatch.setattr("communitree.client.Client.__init__", broken)
+    assert main(["corpora", "--json"]) == InfrastructureError.exit_code == 4
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "infrastructure"
+
+
+def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("communitree.client.Client.__init__", broken)
+    with pytest.raises(ZeroDivisionError):
+        main(["corpora"])
+
+
+def test_index_plan_needs_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "b.png").write_text("picture")
+    assert main(["index", str(tmp_path), "--corpus", "c", "--plan", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["corpus"], plan["files"], plan["text_units"]) == ("c", 1, 1)
+    assert plan["warnings"] == ["not read, a .png file has no text: b.png"]
+
+
+def test_deleting_asks_or_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoClient:
+        def __enter__(self) -> NoClient:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr("communitree.client.Client", NoClient)
+    assert main(["delete", "c", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["hint"] == "Say --yes where nobody can be asked."
+
+
+def started(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "communitree", *words], capture_output=True, text=True, timeout=60, env=env
+    )
+
+
+def test_version_imports_nothing_and_is_quick() -> None:
+    quickest = min(_seconds(lambda: started("version")) for _ in range(3))
+    bare = min(_seconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(3))
+    assert quickest - bare < 0.3
+    code = "import sys; from communitree.cli import main; main(['version']); print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.startswith("communitree 0.")
+    assert not [name for name in ("typer", "rich", "pydantic", "celery", "redis", "minio") if f"'{name}'" in loaded]
+
+
+def test_the_client_loads_nothing_heavy_and_nothing_of_the_workers() -> None:
+    ours = "communitree.client, communitree.aio, communitree.cli.app, communitree.cli.demo"
+    code = f"import sys, {ours}; print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    heavy = ("pyarrow", "pandas", "numpy", "igraph", "tiktoken", "aiohttp", "communitree_workers")
+    assert not [name for name in heavy if f"'{name}'" in loaded]
+
+
+def test_no_codes_into_a_pipe_and_nothing_is_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMMUNITREE_HOME", "/nowhere/" + "x" * 300)
+    assert main(["corpora"]) == 4
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert said.splitlines()[0] == f"Error: No stack is running on /nowhere/{'x' * 300}."
+
+
+def _seconds(action: object) -> float:
+    begun = time.perf_counter()
+    action()  # type: ignore[operator]
+    return time.perf_counter() - begun

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from communitree.events import Event, follow
+from communitree.outcome import as_error, as_result
+from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError
+from communitree_shared.results import Answer, IndexResult
+
+
+def test_numbers_become_numbers_and_words_stay_words() -> None:
+    raw = {
+        "type": "unit.ended", "seq": "7", "at": "1700000000500", "unit": "12345", "level": "2", "ok": "1",
+        "stage": "report-2", "share": "0.5", "message": "404",
+    }  # fmt: skip
+    event = Event.of("5-1", raw)
+    assert (event.id, event.seq, event.type, event.at) == ("5-1", 7, "unit.ended", 1_700_000_000.5)
+    assert event.fields == {
+        "unit": "12345", "level": 2, "ok": True, "stage": "report-2", "share": 0.5, "message": "404"
+    }  # fmt: skip
+    assert event.as_json()["level"] == 2
+
+
+class Stream:
+    """Stands in for Jobs: a script of (events, state) that each read takes one step of."""
+
+    tenant = "default"
+
+    def __init__(self, *steps: tuple[list[str], str]) -> None:
+        self.steps, self.reads, self.log = list(steps), 0, []
+        self.ledger = self
+
+    def events(self, tenant: str, job: str, after: str = "-", block_ms: int = 0) -> list[tuple[str, dict[str, str]]]:
+        if block_ms:
+            self.reads += 1
+            self.log += self.steps[min(self.reads, len(self.steps)) - 1][0] if self.reads <= len(self.steps) else []
+        start = 0 if after == "-" else int(after.split("-")[0])
+        return [(f"{i}-0", {"type": kind, "seq": str(i)}) for i, kind in enumerate(self.log, 1) if i > start]
+
+    def record(self, job: str) -> dict[str, str]:
+        return {"state": self.steps[min(max(self.reads, 1), len(self.steps)) - 1][1]}
+
+
+def kinds(stream: Any, **more: Any) -> list[str | None]:
+    return [event.type if event else None for event in follow(stream, "j", **more)]
+
+
+def test_follows_until_the_last_event() -> None:
+    stream = Stream((["job.submitted"], "queued"), ([], "running"), (["stage.started", "job.ended"], "published"))
+    assert kinds(stream) == ["job.submitted", None, "stage.started", "job.ended"]
+
+
+def test_goes_on_after_an_event() -> None:
+    stream = Stream((["a", "b", "c", "job.ended"], "published"))
+    assert kinds(stream, after="2-0") == ["c", "job.ended"]
+
+
+def test_a_job_that_ended_and_whose_events_are_gone_is_not_waited_for() -> None:
+    assert kinds(Stream(([], "answered"))) == []
+
+
+def test_an_event_that_came_with_the_end_is_not_missed() -> None:
+    stream = Stream(([], "running"), (["x"], "answered"), (["job.ended"], "answered"))
+    assert kinds(stream) == [None, "x", "job.ended"]
+
+
+def test_waiting_has_a_limit() -> None:
+    with pytest.raises(TimeoutError, match="has not ended within 0 s"):
+        kinds(Stream(([], "running")), timeout=0)
+
+
+def test_a_job_that_redis_has_lost_is_given_time_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("communitree.events._LOST_SECONDS", 0.15)
+    with pytest.raises(InfrastructureError, match="Redis has lost job j") as error:
+        kinds(Stream(([], "lost")))
+    assert "communitree resume j" in error.value.hint
+    assert kinds(Stream(([], "lost"), (["job.ended"], "published"))) == [None, "job.ended"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "record", "kind", "message"),
+    [
+        ({"error": {"code": "bad_input", "message": "row 3", "hint": "mend it"}}, {}, BadInput, "row 3"),
+        (None, {"error": '{"code": "corpus_not_found", "message": "gone"}'}, CorpusNotFound, "gone"),
+        (None, {"reason": "the step failed"}, CommunitreeError, "the step failed"),
+        (None, {}, CommunitreeError, "it failed"),
+        ({"error": {"code": "from the future"}}, {}, CommunitreeError, "it failed"),
+    ],
+)
+def test_errors_get_their_class_back(
+    raw: dict[str, Any] | None, record: dict[str, str], kind: type[CommunitreeError], message: str
+) -> None:
+    error = as_error(raw, record, "it failed")
+    assert type(error) is kind
+    assert error.message == message
+
+
+def test_a_job_that_ended_without_a_result_has_one_that_says_so() -> None:
+    request = {"kind": "query", "corpus": "c", "question": "q?", "options": {"selection": {"strategy": "leaves"}}}
+    answer = as_result("j", {"state": "cancelled", "reason": "by its caller"}, None, request)
+    assert isinstance(answer, Answer)
+    assert (answer.status, answer.question, answer.account.selection.strategy) == ("cancelled", "q?", "leaves")
+    assert answer.account.warnings == ["by its caller"]
+    index = as_result("j", {"state": "failed", "kind": "corpus", "corpus": "c"}, None, {})
+    assert isinstance(index, IndexResult)
+    assert (index.status, index.corpus) == ("failed", "c")
+    assert index.warnings
+
+
+def test_the_hint_of_a_failed_index_is_shown() -> None:
+    raw = {"job_id": "j", "status": "failed", "corpus": "c", "warnings": ["bad"], "error": {"hint": "do this"}}
+    result = as_result("j", {}, raw, {"kind": "corpus"})
+    assert isinstance(result, IndexResult)
+    assert result.warnings == ["bad", "do this"]

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from communitree.render.answer import account_lines, answer_parts, plan_parts
+from communitree.render.index import index_result
+from communitree.render.lists import corpora_table, job_parts, jobs_table, letters_table
+from communitree.render.numbers import listed, money, plural, seconds, share, shorten
+from communitree.render.report import evidence_lines, report_parts, source_parts
+from communitree.render.tree import level_table, tree_view
+from communitree_shared.results import (
+    Account,
+    Answer,
+    BatchesAccount,
+    Citation,
+    CitationsAccount,
+    Coverage,
+    IndexResult,
+    JobView,
+    Plan,
+    Point,
+    PointsAccount,
+    ReportsAccount,
+    Selection,
+    Tree,
+)
+
+
+def text(*parts: Any, width: int = 200) -> str:
+    console = Console(width=width, file=io.StringIO(), record=True)
+    for part in parts:
+        console.print(part, crop=False)
+    return console.export_text()
+
+
+ACCOUNT = Account(
+    selection=Selection(strategy="budget", why="fits", reports=12, tokens=3456, levels={"0": 2, "10": 1, "2": 9}),
+    coverage=Coverage(entities=1.0, text_units_assigned=0.9999, text_units_read=0.0001),
+    reports=ReportsAccount(selected=12, cited=10, silent=[4, 7]),
+    batches=BatchesAccount(total=5, answered=4, failed=1, empty=2),
+    points=PointsAccount(produced=20, used=11, zero=5, duplicate=3, dropped=1, in_answer=9),
+    citations=CitationsAccount(total=8, verified=7, unverified=1),
+    warnings=["one batch failed: timeout"],
+)
+ANSWER = Answer(
+    job_id="j-1", status="partial", question="q", corpus="c", answer="Themes. [Data: Reports (12, 7)]\n\n- a\n- b",
+    citations=[
+        Citation(report=12, level=1, title="Harbour", verified=True, text_units=["t1", "t2"], documents=["a.txt"]),
+        Citation(report=99, title="Nothing", verified=False),
+    ],
+    points=[Point(text="Ships come.", score=80, batch=0, reports=[12], used=True, in_answer=True),
+            Point(text="Old.", score=10, batch=1, reports=[7], why_not="did not fit")],
+    account=ACCOUNT,
+)  # fmt: skip
+
+
+def test_an_answer_keeps_its_text_and_citations_as_they_are_outside_a_terminal() -> None:
+    said = text(*answer_parts(ANSWER), width=30)
+    assert "Themes. [Data: Reports (12, 7)]\n\n- a\n- b\n" in said
+
+
+def test_an_answer_shows_where_its_citations_lead() -> None:
+    said = text(*answer_parts(ANSWER))
+    assert "✓             report 12  Harbour  level 1, 2 text units in a.txt" in said
+    assert "not verified  report 99" in said
+    assert "partial  job j-1" in said
+
+
+def test_points_say_what_became_of_them() -> None:
+    said = text(*answer_parts(ANSWER, with_points=True))
+    assert "in the answer" in said
+    assert "did not fit" in said
+    assert said.index("Ships come.") < said.index("Old.")
+
+
+def test_an_account_names_every_loss() -> None:
+    said = text(*account_lines(ACCOUNT))
+    assert "read 12 reports, 3,456 tokens (budget: fits); level 0: 2, level 2: 9, level 10: 1" in said
+    assert "100 % of entities; >99.9 % of text units are assigned to what was read, <0.1 % were read" in said
+    assert "batches: 4 of 5 answered (2 found nothing, 1 failed)" in said
+    assert "20 = 11 used + 3 duplicate + 5 irrelevant + 1 dropped; 9 in the answer" in said
+    assert "7 verified, 1 not; 10 of 12 reports cited; 2 reports no point cites: 4, 7" in said
+    assert "! one batch failed: timeout" in said
+
+
+def plan(strategy: str, **more: Any) -> Plan:
+    body = {"corpus": "c", "version": "v", "batches": 3, "tokens": 1000, "usd": None, "coverage": Coverage()}
+    return Plan(**{**body, "selection": Selection(strategy=strategy, reports=5, tokens=900), **more})
+
+
+def test_plans() -> None:
+    assert "3 batches, 1,000 prompt tokens, price unknown" in text(*plan_parts([plan("leaves")]))
+    several = text(*plan_parts([plan("leaves", usd=0.0), plan("relevant", upper_bound=True, rating_calls=7)]))
+    assert "≤ 1,000" in several
+    assert "≤ 7" in several
+    assert "$0" in several
+
+
+TREE = Tree.model_validate(
+    {
+        "corpus": "c", "version": "v-1", "levels": [],
+        "communities": [
+            {"id": i, "key": str(i), "level": level, "parent": parent, "children": children, "title": title,
+             "size": size, "weight": weight, "n_tokens": 10, "is_leaf": not children, "generated_by": "extractive"}
+            for i, level, parent, children, title, size, weight in [
+                (0, 0, -1, [2, 3], "small root", 5, 3), (1, 0, -1, [], "heavy root", 9, 30),
+                (2, 1, 0, [4], "child", 3, 2), (3, 1, 0, [], "other child", 2, 1), (4, 2, 2, [], "grandchild", 1, 1),
+            ]
+        ],
+    }
+)  # fmt: skip
+
+
+def test_a_tree_is_shown_heaviest_first_and_says_what_it_does_not_show() -> None:
+    said = text(tree_view(TREE, depth=2, width=8))
+    assert said.index("heavy root") < said.index("small root") < said.index("2 child") < said.index("3 other child")
+    assert "grandchild" not in said
+    assert "2 child  3 entities, 2 text units, 1 child below" in said
+    assert "and 1 more, 3 text units" in text(tree_view(TREE, depth=1, width=1))
+    assert "4 grandchild" in text(tree_view(TREE, depth=9, width=0))
+    below = text(tree_view(TREE, depth=2, below=2))
+    assert "4 grandchild" in below
+    assert "heavy root" not in below
+
+
+def test_levels_are_counted_where_the_tree_does_not_bring_them() -> None:
+    rows = [" ".join(line.strip("│┃ ").replace("│", " ").split()) for line in text(level_table(TREE)).splitlines()]
+    assert "0 2 1 14 20" in rows
+    assert "1 2 1 5 20" in rows
+    assert "2 1 1 1 10" in rows
+    brought = TREE.model_copy(
+        update={"levels": [{"level": 0, "communities": 7, "leaves": 6, "entities": 5, "tokens": 4}]}
+    )
+    assert "7" in text(level_table(brought))
+
+
+def test_an_index_result_says_what_the_tree_holds_and_what_went_wrong() -> None:
+    result = IndexResult.model_validate(
+        {"job_id": "j", "status": "partial", "corpus": "c", "version": "v-j", "warnings": ["3 × endpoint away"],
+         "counts": {"documents": 1, "text_units": 2, "entities": 3, "communities": 4},
+         "coverage": {"entities": 1, "text_units": 1, "relationships": 0.8, "between_roots": 1},
+         "reports": {"generated": 1, "extractive": 3}, "seconds": {"total": 75.2, "report": 70}}
+    )  # fmt: skip
+    said = text(*index_result(result))
+    assert "1 document, 2 text units, 3 entities, 0 relationships, 4 communities" in said
+    assert "100 % of entities, 100 % of text units, 80.0 % of relationships (1 runs between roots)" in said
+    assert "reports: 1 generated, 3 extractive, 0 failed" in said
+    assert "75 s: report 70 s" in said
+    assert "! 3 × endpoint away" in said
+    failed = text(*index_result(IndexResult(job_id="j", status="failed", corpus="c", warnings=["why"])))
+    assert failed == "failed  corpus c  version –\n! why\n"
+
+
+def test_a_report_shows_evidence_and_omissions() -> None:
+    report = {
+        "community": 12, "level": 1, "size": 3, "weight": 2, "rank": 7.5, "title": "T", "summary": "S", "parent": 4,
+        "children": [20, 21], "generated_by": "extractive", "cause": "endpoint away",
+        "findings": [{"summary": "F", "explanation": "E [Data: Entities (1)]"}],
+        "evidence": '{"text_units": ["t1"], "reports": [20], "titles": [21], "counts": {"direct": {"entities": 3},'
+        ' "through": {"relationships": 1000}, "aggregated": {}, "omitted": {"claims": 2}}}',
+        "omitted": {"reports": [22]},
+    }  # fmt: skip
+    said = text(*report_parts(report))
+    for expected in (
+        "12 T", "level 1, 3 entities, 2 text units, rank 7.5, by extractive", "E [Data: Entities (1)]",
+        "children: 20, 21", "parent: 4", "in the prompt itself: 3 entities", "behind child reports in it: 1,000 rel",
+        "left out: 2 claims", "child reports in full: 20", "children by title and summary: 21", "text units: t1",
+        "child reports left out: 22", "! fallback: endpoint away",
+    ):  # fmt: skip
+        assert expected in said
+    assert evidence_lines({}, {}) == []
+    assert "T" in text(*report_parts({"community": 1, "title": "T", "evidence": "no json", "findings": ["plain"]}))
+
+
+def test_a_source_shows_its_place() -> None:
+    source = {"id": "t", "text": "[bold]as it is[/bold]", "document": {"title": "a.txt"}, "start": 1000, "end": 2000}
+    said = text(*source_parts(source))
+    assert "a.txt  characters 1,000–2,000" in said
+    assert "[bold]as it is[/bold]" in said
+    assert "characters" not in text(*source_parts({"id": "t", "text": "x", "start": -1}))
+
+
+def test_lists() -> None:
+    assert "no corpora yet" in text(corpora_table([]))
+    row = {
+        "name": "[red]c",
+        "version": "v",
+        "indexing": "j-9",
+        "counts": {"documents": 1234},
+        "coverage": {"entities": 1},
+    }
+    said = text(corpora_table([row]))
+    assert "[red]c" in said
+    assert "1,234" in said
+    assert "v (job j-9 runs)" in said
+    assert "no jobs yet" in text(jobs_table([]))
+    job = {"job_id": "j", "kind": "query", "corpus": "c", "status": "answered", "created": 0.0, "ended": 5.0}
+    assert "5.0 s" in text(jobs_table([job]))
+    view = JobView(
+        job_id="j", kind="corpus", status="failed", corpus="c", error={"message": "bad", "hint": "mend"},
+        progress={"stages": [{"stage": "report-2", "state": "open", "done": 1, "total": 2, "failed": 0}]},
+        events=[{"seq": 1, "at": 0.0, "type": "job.submitted", "corpus": "c"}],
+    )  # fmt: skip
+    said = text(*job_parts(view, with_events=True))
+    for expected in ("failed  corpus job j, corpus c", "report-2", "1/2", "! bad mend", "job.submitted"):
+        assert expected in said
+    assert "it died" in text(letters_table([{"job": "j", "why": "it died"}]))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0, "0 %"), (1, "100 %"), (0.99999, ">99.9 %"), (0.00001, "<0.1 %"), (0.5, "50.0 %"), (0.9994, "99.9 %")],
+)
+def test_a_share_never_claims_all_or_nothing_falsely(value: float, said: str) -> None:
+    assert share(value) == said
+
+
+def test_numbers() -> None:
+    assert [plural(1, "entity", "entities"), plural(1234, "report")] == ["1 entity", "1,234 reports"]
+    assert [money(None), money(0), money(0.0123), money(1234.5)] == ["price unknown", "$0", "$0.0123", "$1,234.50"]
+    assert [seconds(s) for s in (0.04, 75, 185, 7330)] == ["0.0 s", "75 s", "3 min 5 s", "2 h 2 min"]
+    assert listed(list("abcdefg"), 3) == "a, b, c and 4 more"
+    assert listed(["a"], 3) == "a"
+
+
+def test_short_texts_fit_and_stay_whole_words_where_there_are_any() -> None:
+    assert shorten("a  b\nc") == "a b c"
+    assert shorten("one two three four", 12) == "one two…"
+    chinese = "红楼梦" * 50
+    assert len(shorten(chinese, 40)) == 40

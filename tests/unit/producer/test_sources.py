@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from communitree.sources import estimate, gather
+from communitree_shared.errors import UsageError
+from communitree_shared.options import IndexOptions
+
+
+def names(folder: Path, **more: object) -> list[str]:
+    return [d.name for d in gather([folder], **more).documents]  # type: ignore[arg-type]
+
+
+def skipped(folder: Path) -> dict[str, str]:
+    return {s.name: s.reason for s in gather([folder]).skipped}
+
+
+def fill(folder: Path, *files: str) -> None:
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"text of {name}")
+
+
+def test_a_folder_is_walked_in_order_and_each_file_is_named_from_its_top(tmp_path: Path) -> None:
+    fill(tmp_path, "b.txt", "a/z.md", "a/y.md", "宝玉.txt")
+    found = gather([tmp_path])
+    assert [d.name for d in found.documents] == ["a/y.md", "a/z.md", "b.txt", "宝玉.txt"]
+    first = found.documents[0]
+    assert first.sha256 == hashlib.sha256(b"text of a/y.md").hexdigest()
+    assert first.size == len(b"text of a/y.md")
+    assert first.listed() == {"name": "a/y.md", "sha256": first.sha256, "size": first.size}
+
+
+def test_names_are_normalised(tmp_path: Path) -> None:
+    fill(tmp_path, "cafe\u0301.txt")
+    assert names(tmp_path) == ["caf\u00e9.txt"]
+
+
+def test_everything_left_out_has_a_reason(tmp_path: Path) -> None:
+    fill(tmp_path, "ok.txt", ".hidden.txt", ".git/config", "picture.PNG", "empty.txt")
+    (tmp_path / "empty.txt").write_bytes(b"")
+    (tmp_path / "nowhere.txt").symlink_to(tmp_path / "gone")
+    (tmp_path / "self.txt").symlink_to(tmp_path / "self.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
+    assert names(tmp_path) == ["ok.txt"]
+    assert skipped(tmp_path) == {
+        ".hidden.txt": "hidden",
+        ".git": "hidden",
+        "picture.PNG": "a .png file has no text",
+        "empty.txt": "empty",
+        "nowhere.txt": "a link to nothing",
+        "self.txt": "a link to nothing",
+        "pipe.txt": "not a regular file",
+        "again": "a link back to a folder that was read already",
+    }
+
+
+def test_unreadable_files_and_folders_are_named_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, "ok.txt", "secret.txt")
+    real = Path.open
+
+    def refuse(self: Path, *args: object, **more: object) -> object:
+        if self.name == "secret.txt":  # a mode would not stop a test that runs as root
+            raise PermissionError(13, "Permission denied")
+        return real(self, *args, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert names(tmp_path) == ["ok.txt"]
+    assert skipped(tmp_path) == {"secret.txt": "unreadable (Permission denied)"}
+    with pytest.raises(UsageError, match=r"Nothing can be read from .*unreadable \(Permission denied\): secret.txt"):
+        gather([tmp_path / "secret.txt"])
+
+
+def test_warnings_are_one_sentence_a_reason(tmp_path: Path) -> None:
+    fill(tmp_path, "ok.txt", *[f"{i}.png" for i in range(7)])
+    assert gather([tmp_path]).warnings() == [
+        "not read, a .png file has no text: 0.png, 1.png, 2.png, 3.png, 4.png and 2 more"
+    ]
+
+
+@pytest.mark.parametrize("make", ["empty", "only pictures"])
+def test_nothing_readable_is_an_error_that_says_why(tmp_path: Path, make: str) -> None:
+    if make == "only pictures":
+        fill(tmp_path, "a.png")
+    with pytest.raises(UsageError, match="Nothing can be read") as error:
+        gather([tmp_path])
+    assert error.value.exit_code == 2
+    assert ("a.png" if make == "only pictures" else "no files in it") in error.value.message
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no file or folder"):
+        gather([tmp_path / "gone"])
+
+
+def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, "docs/a/1.md", "docs/b/2.md", "docs/b/3.txt", "odd[1].txt")
+    monkeypatch.chdir(tmp_path)
+    assert [d.name for d in gather(["docs/**/*.md"]).documents] == ["a/1.md", "b/2.md"]
+    assert [d.name for d in gather(["odd[1].txt"]).documents] == ["odd[1].txt"]  # a file's name comes first
+    with pytest.raises(UsageError, match="no files in it"):
+        gather(["docs/*.nothing"])
+
+
+def test_equal_names_of_two_folders_are_told_apart_and_one_file_is_read_once(tmp_path: Path) -> None:
+    fill(tmp_path, "one/x.txt", "two/x.txt")
+    found = gather([tmp_path / "one", tmp_path / "two", tmp_path / "one"])
+    assert [d.name for d in found.documents] == ["two/x.txt", "x.txt"]
+
+
+def test_equal_contents_are_all_listed(tmp_path: Path) -> None:
+    fill(tmp_path, "a.txt")
+    (tmp_path / "b.txt").write_bytes((tmp_path / "a.txt").read_bytes())
+    found = gather([tmp_path])
+    assert len(found.documents) == 2
+    assert found.size == len(b"text of a.txt")
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO("日本".encode())))
+    (document,) = gather(["-"]).documents
+    assert (document.name, document.data, document.size) == ("stdin.txt", "日本".encode(), 6)
+
+
+def test_graph_tables_only(tmp_path: Path) -> None:
+    fill(tmp_path, "entities.parquet", "relationships.csv", "stats.txt", "lancedb/x.lance")
+    assert names(tmp_path, tables=True) == ["entities.parquet", "relationships.csv"]
+
+
+def test_too_much_is_refused_before_it_is_uploaded(tmp_path: Path) -> None:
+    fill(tmp_path, "a.txt", "b.txt")
+    assert names(tmp_path, max_bytes=26) == ["a.txt", "b.txt"]
+    with pytest.raises(UsageError, match="more than 25 bytes"):
+        names(tmp_path, max_bytes=25)
+
+
+def test_estimate_counts_at_least_one_unit_a_file(tmp_path: Path) -> None:
+    fill(tmp_path, "a.txt", "b.txt")
+    (tmp_path / "c.txt").write_bytes(b"x" * 44_000)
+    body = estimate(gather([tmp_path]), IndexOptions())
+    assert (body["files"], body["text_units"], body["extract_calls"]) == (3, 11, 22)
+    (tmp_path / "c.txt").unlink()
+    assert estimate(gather([tmp_path]), IndexOptions())["text_units"] == 2
