@@ -123,14 +123,14 @@ def _table(prepared: Prepared, tree: Numbered, options: ClusterOptions) -> pa.Ta
     }
     weights, keys = [], []
     by_id = np.asarray(pc.sort_indices(prepared.ids), np.int64)
-    marked = pc.binary_join_element_wise(prepared.ids, "", "\x00")
+    lines = pc.binary_join_element_wise(prepared.ids, "", "\n")
     for level in range(tree.depth):
         ids, label = tree.at(level)
         first, count = int(ids[0]), len(ids)
         held = np.flatnonzero(label >= 0)
         names["entity_ids"].append(_lists(label, held, held, prepared.ids, first, count))
         held = by_id[label[by_id] >= 0]
-        keys += _keys(label[held] - first, held, marked, count)
+        keys += _keys(label[held] - first, held, lines, count)
         inside = (prepared.source >= 0) & (prepared.target >= 0)
         inside &= label[prepared.source] == label[prepared.target]
         inside &= label[prepared.source] >= 0
@@ -186,18 +186,18 @@ def _lists(label: Ints, member: Ints, row: Ints, ids: pa.Array, first: int, coun
     return to_lists(owner[order], ids.take(pa.array(row[order])), count)
 
 
-def _keys(owner: Ints, members: Ints, marked: pa.Array, count: int) -> list[str]:
-    """Return what `tables.keys.community_keys` returns, without a Python object an id: each ends with its separator."""
+def _keys(owner: Ints, members: Ints, lines: pa.Array, count: int) -> list[str]:
+    """Return what `tables.keys.community_keys` returns, without a Python object an id: each has its line end already."""
     order = np.argsort(owner, kind="stable")
-    text = marked.take(pa.array(members[order]))
+    text = lines.take(pa.array(members[order]))
     _, offsets, data = text.buffers()
     if data is None:
         return []
     ends = np.frombuffer(offsets, np.int32, len(text) + 1)
     bounds = ends[np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])].tolist()
     view = memoryview(data)
-    return [hashlib.sha256(view[a : b - 1]).hexdigest()[:32] for a, b in itertools.pairwise(bounds)]
+    return [hashlib.sha256(view[a:b]).hexdigest()[:32] for a, b in itertools.pairwise(bounds)]
 
 
 def _row_id(key: str, level: int) -> str:
-    return hashlib.sha256(f"{key}\x00{level}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{key}:{level}".encode()).hexdigest()[:32]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from communitree_shared.tables import (
     COMMUNITIES,
@@ -50,8 +51,8 @@ def check_tree(tables: Tables, *, whole: bool = True) -> list[str]:
     """
     faults = _Faults()
     communities = tables[COMMUNITIES]
-    number = np.asarray(one_chunk(communities["community"]), np.int64)
-    level = np.asarray(one_chunk(communities["level"]), np.int64)
+    number = _ints(communities["community"])
+    level = _ints(communities["level"])
     row_of = _rows(number, faults)
     if len(row_of) != len(number):
         return faults.found
@@ -72,6 +73,10 @@ def check_tree(tables: Tables, *, whole: bool = True) -> list[str]:
     return faults.found
 
 
+def _ints(column: pa.ChunkedArray) -> Ints:
+    return np.asarray(pc.fill_null(one_chunk(column), 0), np.int64)
+
+
 def _rows(number: Ints, faults: _Faults) -> Ints:
     """Return the rows in order of community; fewer than there are where numbers repeat."""
     found, first, often = np.unique(number, return_index=True, return_counts=True)
@@ -81,7 +86,7 @@ def _rows(number: Ints, faults: _Faults) -> Ints:
 
 def _links(communities: pa.Table, number: Ints, level: Ints, row_of: Ints, faults: _Faults) -> Ints:
     """Check parents, children and levels; return the row of each one's parent, -1 for none."""
-    named = np.asarray(one_chunk(communities["parent"]), np.int64)
+    named = _ints(communities["parent"])
     parent = _find(named, number, row_of)
     faults.add((parent < 0) & (named != NO_PARENT), "communities whose parent does not exist", number)
     faults.add((named == NO_PARENT) != (level == 0), "roots that are not on level 0, or others that are", number)
@@ -155,7 +160,7 @@ def _columns(tables: Tables, owner: Ints, entity: Ints, parent: Ints, number: In
         "weight": lengths(communities["text_unit_ids"]),
     }
     if "mass" in tables[ENTITIES].column_names:
-        mass = np.asarray(one_chunk(tables[ENTITIES]["mass"]), np.int64)
+        mass = _ints(tables[ENTITIES]["mass"])
         total = np.zeros(count, np.int64)
         np.add.at(total, owner, mass[entity])
         expected["mass"] = total
