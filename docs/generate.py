@@ -1,0 +1,187 @@
+"""Write the parts of the documentation that the code knows better: `make docs`; with --check only say what is stale.
+
+A generated part of a page stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+# Before anything that asks for the width of a terminal is imported.
+os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1", TERM="dumb")
+for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FORCE_COLOR", "GITHUB_ACTIONS"}]:
+    del os.environ[name]
+
+from pydantic import BaseModel, SecretStr  # noqa: E402
+from settings_texts import TEXTS  # noqa: E402
+
+from communitree_shared import messages, results  # noqa: E402
+from communitree_shared.settings import Settings  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = ("README.md", "ARCHITECTURE.md", "docs/messages.md", "docs/operations.md", "docs/commands.md")
+
+RESULTS: dict[str, type[BaseModel]] = {
+    "answer": results.Answer,
+    "plan": results.Plan,
+    "index-result": results.IndexResult,
+    "tree": results.Tree,
+    "job": results.JobView,
+}
+
+#: task → what it does, in the order of a job's life
+TASKS = {
+    "communitree.corpus.ingest.v1": "read documents or graph tables, cut text units",
+    "communitree.corpus.extract.v1": "find entities and relationships in one shard",
+    "communitree.corpus.merge.v1": "unite the shards into one table each",
+    "communitree.corpus.cluster.v1": "split the graph into its level-0 communities",
+    "communitree.corpus.subtree.v1": "the tree below one large level-0 community",
+    "communitree.corpus.assemble.v1": "number the communities, write `communities.parquet`",
+    "communitree.corpus.rows.v1": "count the tokens of every row, once",
+    "communitree.corpus.level.v1": "a level's evidence, from rows and the reports below",
+    "communitree.corpus.report.v1": "write one report",
+    "communitree.corpus.publish.v1": "check the tables, write the manifest, swap `current`",
+    "communitree.query.plan.v1": "select the reports, cut batches",
+    "communitree.query.rate.v1": "rate candidates of a relevance walk",
+    "communitree.query.walk.v1": "decide a relevance walk's next step",
+    "communitree.query.map.v1": "read up to four batches: points",
+    "communitree.query.reduce.v1": "put the points together, check citations, commit the answer",
+    "communitree.job.finish.v1": "end a job whose critical step failed",
+    "communitree.look.v1": "read a version's tables for `tree`, `report`, `source`, `export`, `--plan`",
+}
+
+
+def schemas() -> dict[str, str]:
+    """Return path → text of every published JSON Schema."""
+    found: dict[str, Any] = dict(messages.schemas())
+    found |= {name: model.model_json_schema(mode="serialization") for name, model in RESULTS.items()}
+    return {
+        f"docs/schemas/{name}.json": json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema},
+                                                indent=2, ensure_ascii=False) + "\n"
+        for name, schema in found.items()
+    }  # fmt: skip
+
+
+def settings_table() -> str:
+    """Return a row for each setting."""
+    lines = ["| variable | default | |", "| --- | --- | --- |"]
+    for field, info in Settings.model_fields.items():
+        default = info.default
+        if field in {"home", "cpu_slots"}:
+            shown = {"home": "`$XDG_DATA_HOME/communitree`", "cpu_slots": ""}[field]
+        elif default in (None, "") or isinstance(default, SecretStr):
+            shown = ""
+        else:
+            shown = f"`{json.dumps(default) if not isinstance(default, str) else default}`"
+        lines.append(f"| `COMMUNITREE_{field.upper()}` | {shown} | {TEXTS[field]} |")
+    return "\n".join(lines)
+
+
+def queue_table() -> str:
+    """Return a row for each queue: who serves it, and the tasks in it."""
+    lines = ["| queue | worker | tasks |", "| --- | --- | --- |"]
+    for queue in messages.QUEUES:
+        kind = "`models`" if queue in messages.MODEL_QUEUES else "`cpu`"
+        if queue in messages.LOCAL_QUEUES:
+            twin = queue.removesuffix(".local")
+            lines.append(f"| `{queue}` | {kind} | the tasks of `{twin}`, by the built-in model |")
+            continue
+        tasks = [f"`{t.removeprefix('communitree.')}` {TASKS[t]}" for t in TASKS if messages.TASKS[t] == queue]
+        lines.append(f"| `{queue}` | {kind} | {'; '.join(tasks)} |")
+    return "\n".join(lines)
+
+
+def task_table() -> str:
+    """Return a row for each task."""
+    lines = ["| task | queue | does |", "| --- | --- | --- |"]
+    for task, does in TASKS.items():
+        local = f", `{messages.TASKS[task]}.local`" if messages.TASKS[task] in messages.MODEL_QUEUES else ""
+        lines.append(f"| `{task}` | `{messages.TASKS[task]}`{local} | {does} |")
+    return "\n".join(lines)
+
+
+def schema_list() -> str:
+    """Return a link to each schema."""
+    return "\n".join(f"- [`{Path(path).stem}`]({path.removeprefix('docs/')})" for path in schemas())
+
+
+def help_of(*words: str) -> str:
+    """Return the real command's help."""
+    from communitree.cli.app import build
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        build()([*words, "--help"], prog_name="communitree")
+    lines = [line.rstrip() for line in out.getvalue().strip("\n").splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines[1:] if lines and not lines[0] else lines)
+
+
+def command_names() -> list[str]:
+    """Return the commands in the order of the help."""
+    import typer.main
+
+    from communitree.cli.app import build
+
+    group: Any = typer.main.get_command(build())
+    return [name for name, command in group.commands.items() if not command.hidden]
+
+
+def commands_overview() -> str:
+    """Return the main help as a code block."""
+    return f"```\n{help_of()}\n```"
+
+
+def commands_reference() -> str:
+    """Return the help of each command."""
+    return "\n\n".join(f"## communitree {name}\n\n```\n{help_of(name)}\n```" for name in command_names())
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "queues": queue_table,
+    "tasks": task_table,
+    "schemas": schema_list,
+    "commands": commands_overview,
+    "reference": commands_reference,
+}
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Yield each generated file and the text it should have."""
+    for path, text in schemas().items():
+        yield ROOT / path, text
+    for page in PAGES:
+        old = (ROOT / page).read_text(encoding="utf-8")
+        yield ROOT / page, PART.sub(lambda m: f"{m[1]}{PARTS[m[2]]()}\n{m[3]}", old)
+
+
+def main(arguments: list[str]) -> int:
+    stale = [(path, text) for path, text in pages() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    surplus = set((ROOT / "docs/schemas").glob("*.json")) - {ROOT / path for path in schemas()}
+    if "--check" in arguments:
+        for path in [*(path for path, _ in stale), *surplus]:
+            print(f"{path.relative_to(ROOT)} is stale: run `make docs`")
+        return 1 if stale or surplus else 0
+    for path, text in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    for path in surplus:
+        path.unlink()
+        print(f"removed {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
