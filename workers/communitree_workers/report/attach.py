@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from communitree_shared import tokens
-from communitree_workers.report import citations
+from communitree_workers.report import citations, rows
 from communitree_workers.report.phrases import rating_by_share, rating_words
 from communitree_workers.report.records import GENERATED_BY_EXTRACTIVE, Evidence, Finding, Report
 
@@ -51,12 +51,7 @@ def attach(report: Report, evidence: Evidence, *, generated_by: str | None = Non
         report = replace(report, rating=rating, rating_explanation=rating_words(evidence.share, report.language))
     if moved or not report.full_content or report.n_tokens <= 0:
         content, _ = markdown(report.title, report.summary, report.findings)
-        report = replace(
-            report,
-            full_content=content,
-            n_tokens=tokens.count(content, evidence.encoding),
-            n_tokens_summary=tokens.count(report.summary, evidence.encoding),
-        )
+        report = count(replace(report, full_content=content), evidence.encoding)
     return replace(
         report,
         full_content_json=content_json(report),
@@ -68,6 +63,18 @@ def attach(report: Report, evidence: Evidence, *, generated_by: str | None = Non
         record=evidence.record,
         omitted=evidence.omitted,
         gaps=evidence.gaps,
+    )
+
+
+def count(report: Report, encoding: str) -> Report:
+    """Return the report with the tokens of its text and of its rows in a parent's prompt."""
+    full, short = rows.report_tails(report.title, report.summary, report.full_content)
+    return replace(
+        report,
+        n_tokens=tokens.count(report.full_content, encoding),
+        n_tokens_summary=tokens.count(report.summary, encoding),
+        row_tokens=rows.count_tail(full, encoding),
+        title_row_tokens=rows.count_tail(short, encoding),
     )
 
 

@@ -126,15 +126,28 @@ def readable(name: str, text: str = "") -> str:
     """Return a name as one reads it: an English name in capitals, as GraphRAG writes them, as its text spells it."""
     if not name.isascii() or not _SHOUTED.search(name) or name != name.upper():
         return name
-    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
-        found = match.group()
-        if found != name and not found.islower():
-            return found
+    found = _spelled(name, text)
+    if found:
+        return found
     if len(name) < 4 and not re.search("[AEIOUY]", name):
         return name
     words = [word if len(word) < 3 and "." in word else word.capitalize() for word in name.split(" ")]
     joined = " ".join([words[0], *(w.lower() if w.lower() in _SMALL else w for w in words[1:])])
     return re.sub(r"[-(/&.][a-z]", lambda match: match.group().upper(), joined)
+
+
+def _spelled(name: str, text: str) -> str:
+    """Return the first spelling of a name in a text that is neither all capitals nor all small letters."""
+    upper = text.upper()
+    at = upper.find(name) if len(upper) == len(text) else -1
+    while at >= 0:
+        end = at + len(name)
+        found = text[at:end]
+        whole = not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum())
+        if whole and found != name and not found.islower():
+            return found
+        at = upper.find(name, end)
+    return ""
 
 
 def _children(writer: _Writer) -> list[Finding]:

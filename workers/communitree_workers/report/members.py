@@ -49,17 +49,20 @@ _CONTENT = {
 
 @dataclass(frozen=True)
 class Community:
-    """One row of `communities` with its rows of each kind (positions in the tables), most important first."""
+    """One row of `communities` with its rows of each kind (positions in the tables), most important first.
+
+    `costs` are the tokens of these rows together; `documents` the positions of its `document` entities.
+    """
 
     number: int
     key: str
     level: int
     size: int
     mass: int
-    title: str
     children: tuple[int, ...]
     documents: tuple[int, ...]
     rows: Rows
+    costs: dict[str, int]
 
 
 class Corpus:
@@ -78,6 +81,9 @@ class Corpus:
             kind: table["human_readable_id"].to_pylist() for kind, table in self._tables.items()
         }
         entities, edges = self._tables["entities"], self._tables["relationships"]
+        self.titles = [" ".join((title or "").split()) for title in entities["title"].to_pylist()]
+        #: For each kind one -1 a row, for whoever needs to mark rows; to be left as it was found.
+        self.scratch = {kind: np.full(len(self.ids[kind]), -1, dtype=np.int64) for kind in KINDS}
         self.entity_mass = _ints(entities["mass"])
         self.is_document = np.asarray(pc.equal(entities["type"], DOCUMENT).fill_null(False), dtype=bool)
         self.total_mass = int(self.entity_mass.sum())
@@ -87,6 +93,7 @@ class Corpus:
         self.claim_entity = _find(self._tables["claims"]["entity_id"], self.ids["entities"])
         self._unit_numbers = _ints(self._tables["text_units"]["human_readable_id"])
         self._tails: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
         self._units: dict[int, Ints] | None = None
         self.costs = {kind: self._costs(kind) for kind in KINDS}
         self._rank = {kind: _content_rank(self._tables[kind], columns) for kind, columns in _CONTENT.items()}
@@ -103,6 +110,12 @@ class Corpus:
             else:
                 self._tails[kind] = rendering.tails(kind, self._tables[kind])
         return self._tails[kind]
+
+    def names(self, kind: str) -> list[str]:
+        """Return the ids of a kind as a list."""
+        if kind not in self._names:
+            self._names[kind] = self.ids[kind].to_pylist()
+        return self._names[kind]
 
     @property
     def units(self) -> dict[int, Ints]:
@@ -153,28 +166,32 @@ class Corpus:
         by_claim = np.lexsort((self._rank["claims"][claim], -claim_degree, c_claim))
 
         shown = by_entity[~self.is_document[entity[by_entity]]]
-        parts = {
-            "entities": _split(c_entity[shown], entity[shown], n),
-            "relationships": _split(c_edge[by_edge], edge[by_edge], n),
-            "claims": _split(c_claim[by_claim], claim[by_claim], n),
+        ordered = {
+            "entities": (c_entity[shown], entity[shown]),
+            "relationships": (c_edge[by_edge], edge[by_edge]),
+            "claims": (c_claim[by_claim], claim[by_claim]),
         }
+        parts = {kind: _split(owner, rows, n) for kind, (owner, rows) in ordered.items()}
+        sums = {kind: _sums(owner, self.costs[kind][rows], n) for kind, (owner, rows) in ordered.items()}
         documents: list[list[int]] = [[] for _ in range(n)]
         for slot in np.flatnonzero(self.is_document[entity]).tolist():
             documents[int(c_entity[slot])].append(int(entity[slot]))
-        columns = ("community", "key", "level", "size", "mass", "title", "children")
+        columns = ("community", "key", "level", "size", "mass", "children")
         out = []
-        for i, (number, key, at, size, mass, title, children) in enumerate(
+        for i, (number, key, at, size, mass, children) in enumerate(
             zip(*(table[c].to_pylist() for c in columns), strict=True)
         ):
             rows = {kind: part[i] for kind, part in parts.items()}
             rows["text_units"] = self._text(documents[i])
-            out.append(Community(number, key, at, size, mass, title, tuple(children or ()), tuple(documents[i]), rows))
+            costs = {kind: int(sums[kind][i]) for kind in sums}
+            costs["text_units"] = int(self.costs["text_units"][rows["text_units"]].sum())
+            out.append(Community(number, key, at, size, mass, tuple(children or ()), tuple(documents[i]), rows, costs))
         return out
 
-    def direct_mass(self, rows: Rows, community: Community) -> int:
+    def direct_mass(self, rows: dict[str, list[int]], community: Community) -> int:
         """Return the mass of the entities whose row is among `rows`; for text without entities, the share shown."""
-        mass = int(self.entity_mass[rows["entities"]].sum())
-        shown = set(rows["text_units"].tolist())
+        mass = int(self.entity_mass[rows["entities"]].sum()) if rows["entities"] else 0
+        shown = set(rows["text_units"])
         for entity in community.documents:
             units = self.units[entity].tolist() if entity in self.units else []
             if units:
@@ -264,3 +281,11 @@ def _slot(slots: Ints, codes: Ints) -> Ints:
 def _split(owner: Ints, rows: Ints, n: int) -> list[Ints]:
     """Cut rows that are sorted by owner into one array an owner."""
     return np.split(rows, np.searchsorted(owner, np.arange(1, n))) if n else []
+
+
+def _sums(owner: Ints, costs: Ints, n: int) -> Ints:
+    """Return each owner's sum of costs, exact."""
+    total = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(costs)])
+    ends = np.searchsorted(owner, np.arange(n), side="right")
+    starts = np.searchsorted(owner, np.arange(n), side="left")
+    return total[ends] - total[starts]

@@ -87,7 +87,8 @@ class Report:
 
     `rating` is importance, 0–10. `repairs` counts by name what had to be put right in a model's reply, `citations`
     holds `verified` and `unverified`. `cited` maps kind → number as text → position in the evidence, which is what
-    lets a stored report be taken over by a version whose rows bear other numbers (see `table.attach`).
+    lets a stored report be taken over by a version whose rows bear other numbers (see `attach`). `row_tokens` and
+    `title_row_tokens` are the tokens of its two rows in a parent's prompt, after the number; 0: not counted yet.
     """
 
     community: int
@@ -108,6 +109,8 @@ class Report:
     full_content_json: str = ""
     n_tokens: int = 0
     n_tokens_summary: int = 0
+    row_tokens: int = 0
+    title_row_tokens: int = 0
     evidence_hash: str = ""
     direct: int = 0
     record: dict[str, Any] = field(default_factory=dict)
@@ -145,6 +148,8 @@ class ChildReport:
     full_content: str
     n_tokens: int
     n_tokens_summary: int
+    row_tokens: int
+    title_row_tokens: int
     rank: float
     counts: dict[str, dict[str, int]]
     gaps: dict[str, dict[str, list[int]]]
@@ -160,6 +165,8 @@ class ChildReport:
             full_content=report.full_content,
             n_tokens=report.n_tokens,
             n_tokens_summary=report.n_tokens_summary,
+            row_tokens=report.row_tokens,
+            title_row_tokens=report.title_row_tokens,
             rank=report.rating,
             counts=report.record.get("counts", {}),
             gaps=report.gaps,

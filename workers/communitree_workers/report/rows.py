@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from communitree_shared import tables as names
 from communitree_shared import tokens
+from communitree_workers.report import citations
 from communitree_workers.tables.io import Tables
 
 #: kind → heading and header line of its table in the prompt.
@@ -115,6 +116,20 @@ def fields(tail: str) -> list[str]:
         at += 1
         if at == len(tail):
             return [*out, ""]
+
+
+def report_tails(title: str, summary: str, full_content: str) -> tuple[str, str]:
+    """Return how a child's report stands in its parent's prompt, in full and by title and summary, without its number.
+
+    Its citations are taken out: they name rows that are not in that prompt.
+    """
+    body = citations.remove(full_content.removeprefix(f"# {title}"))
+    return line(title, body), line(title, citations.remove(summary))
+
+
+def count_tail(tail: str, encoding: str) -> int:
+    """Return the tokens of a row after its number: a number before a comma is always a word of its own."""
+    return tokens.count(f",{tail}\n", encoding)
 
 
 def shorten(number: int, tail: str, limit: int, encoding: str) -> str | None:

@@ -14,7 +14,7 @@ from communitree_shared import tables as names
 from communitree_shared import tokens
 from communitree_shared.errors import IntegrityError
 from communitree_shared.options import ReportOptions
-from communitree_workers.report.attach import attach
+from communitree_workers.report.attach import attach, count
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.extractive import write_report
 from communitree_workers.report.records import GENERATED_BY_IMPORT, ChildReport, Evidence, Finding, Report
@@ -118,7 +118,7 @@ def adopt_reports(
 def _imported(row: Mapping[str, Any], evidence: Evidence) -> Report:
     content = row["full_content"] or f"# {row['title']}\n\n{row['summary']}"
     rank = row["rank"]
-    return Report(
+    report = Report(
         community=evidence.community,
         key=evidence.key,
         level=evidence.level,
@@ -131,14 +131,13 @@ def _imported(row: Mapping[str, Any], evidence: Evidence) -> Report:
         generated_by=GENERATED_BY_IMPORT,
         full_content=content,
         full_content_json=row["full_content_json"] or _json(row),
-        n_tokens=tokens.count(content, evidence.encoding),
-        n_tokens_summary=tokens.count(row["summary"] or "", evidence.encoding),
         evidence_hash=evidence.hash,
         direct=evidence.direct,
         record=evidence.record,
         omitted=evidence.omitted,
         gaps=evidence.gaps,
     )
+    return count(report, evidence.encoding)
 
 
 def _json(row: Mapping[str, Any]) -> str:

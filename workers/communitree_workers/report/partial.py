@@ -1,0 +1,181 @@
+"""The contents of a prompt that cannot hold all rows: children looked at, packed, and every row's state worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from communitree_shared import tokens
+from communitree_shared.tables import WEIGHT_SCALE
+from communitree_workers.report import rows as rendering
+from communitree_workers.report.contents import AGGREGATED, DIRECT, OMITTED, STATES, THROUGH, Contents
+from communitree_workers.report.members import Community, Corpus, Ints
+from communitree_workers.report.pack import Child, Packed, Pair, Problem, pack
+from communitree_workers.report.records import KINDS, ChildReport
+
+#: A row longer than the whole room is cut to this share of it, so that it does not crowd out all others.
+_LONG_ROW_SHARE = 4
+_SHORTEST_CUT = 24
+
+
+class Partial:
+    """One community whose rows do not all fit."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        community: Community,
+        children: Sequence[Community],
+        reports: Mapping[int, ChildReport],
+        room: int,
+        heads: Mapping[str, int],
+    ) -> None:
+        self.corpus = corpus
+        self.community = community
+        self.room, self.heads = room, heads
+        self.children = sorted(children, key=lambda child: (child.key, child.number))
+        self.reports = [reports.get(child.number) for child in self.children]
+        self.tails: dict[str, list[str]] = {}
+        self.costs: dict[str, Ints] = {}
+        self.cut: dict[str, list[int]] = {}
+        for kind in KINDS:
+            self._render(kind)
+        self.owners = {kind: self._owners(kind, community.rows[kind]) for kind in KINDS}
+        self.child_tails: list[tuple[str, str]] = []
+        self.offered = [self._child(at) for at in range(len(self.children))]
+        self.pair_tails: dict[tuple[int, int], str] = {}
+
+    def contents(self) -> Contents:
+        """Return what `pack` chose."""
+        packed = pack(Problem(self.room, self.heads, self.costs, self.owners, self.offered, self._pairs))
+        states = {kind: self._states(kind, packed) for kind in KINDS}
+        rows = {kind: self.community.rows[kind] for kind in KINDS}
+        taken = {kind: np.flatnonzero(packed.rows[kind]).tolist() for kind in KINDS}
+        numbers = [child.number for child in self.children]
+        shown = {*packed.reports, *packed.titles}
+        return Contents(
+            rows={kind: rows[kind][packed.rows[kind]].tolist() for kind in KINDS},
+            tails={kind: [self.tails[kind][at] for at in taken[kind]] for kind in KINDS},
+            tokens=self._spent(packed),
+            reports=[(numbers[at], self.child_tails[at][0]) for at in packed.reports],
+            titles=[(numbers[at], self.child_tails[at][1]) for at in packed.titles],
+            pairs=[
+                (
+                    numbers[pair.a],
+                    numbers[pair.b],
+                    len(pair.rows),
+                    self.pair_tails[pair.a, pair.b],
+                    f"{self.children[pair.a].key},{self.children[pair.b].key}",
+                )
+                for pair in packed.pairs
+            ],
+            through={kind: int((states[kind] == THROUGH).sum()) for kind in KINDS},
+            pale={kind: rows[kind][states[kind] == AGGREGATED].tolist() for kind in KINDS},
+            lost={kind: rows[kind][states[kind] == OMITTED].tolist() for kind in KINDS},
+            absent=[
+                number
+                for at, number in enumerate(numbers)
+                if at not in shown and any((states[k][self.owners[k] == at] != DIRECT).any() for k in KINDS)
+            ],
+            shortened={
+                kind: [int(rows[kind][at]) for at in places if packed.rows[kind][at]]
+                for kind, places in self.cut.items()
+            },
+        )
+
+    def _render(self, kind: str) -> None:
+        """Set tails and costs of a kind; a row that is longer than all the room there is is shortened."""
+        rows = self.community.rows[kind]
+        rendered = self.corpus.tails(kind) if len(rows) else []
+        self.tails[kind] = [rendered[row] for row in rows.tolist()]
+        self.costs[kind] = self.corpus.costs[kind][rows]
+        room = self.room - self.heads[kind]
+        for at in np.flatnonzero(self.costs[kind] > room).tolist():
+            number = self.corpus.numbers[kind][rows[at]]
+            limit = min(max(self.room // _LONG_ROW_SHARE, _SHORTEST_CUT), room)
+            cut = rendering.shorten(number, self.tails[kind][at], limit, self.corpus.encoding)
+            if cut is not None:
+                self.tails[kind][at] = cut
+                self.costs[kind][at] = tokens.count(f"{number},{cut}\n", self.corpus.encoding)
+                self.cut.setdefault(kind, []).append(at)
+
+    def _owners(self, kind: str, rows: Ints) -> Ints:
+        """Return the place of the child that holds each row, -1 for rows between children."""
+        scratch = self.corpus.scratch[kind]
+        for at in range(len(self.children) - 1, -1, -1):  # in overlapping trees the first child counts
+            scratch[self.children[at].rows[kind]] = at
+        owners = scratch[rows]
+        for child in self.children:
+            scratch[child.rows[kind]] = -1
+        return owners
+
+    def _child(self, at: int) -> Child:
+        child, report, encoding = self.children[at], self.reports[at], self.corpus.encoding
+        if report is None:
+            self.child_tails.append(("", ""))
+            return Child(child.number, child.mass, None, None)
+        full, short = rendering.report_tails(report.title, report.summary, report.full_content)
+        self.child_tails.append((full, short))
+        number = tokens.count(str(child.number), encoding)
+        return Child(
+            child.number,
+            child.mass,
+            number + (report.row_tokens or rendering.count_tail(full, encoding)),
+            number + (report.title_row_tokens or rendering.count_tail(short, encoding)),
+        )
+
+    def _pairs(self) -> list[Pair]:
+        """Return a counted row for each pair of children with relationships between them, heaviest first."""
+        edges = self.community.rows["relationships"]
+        home = self.corpus.scratch["entities"]
+        for at, child in enumerate(self.children):
+            home[child.rows["entities"]] = at
+        a, b = home[self.corpus.source[edges]], home[self.corpus.target[edges]]
+        for child in self.children:
+            home[child.rows["entities"]] = -1
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        found: dict[tuple[int, int], list[int]] = {}
+        for at in np.flatnonzero((self.owners["relationships"] < 0) & (low >= 0) & (low != high)).tolist():
+            found.setdefault((int(low[at]), int(high[at])), []).append(at)
+        weights = self.corpus.weight[edges]
+        pairs = []
+        for (one, other), places in found.items():
+            rows = np.asarray(places, dtype=np.int64)
+            weight = int(weights[rows].sum())
+            strongest = places[int(np.argmax(weights[rows]))]
+            source, target, *_ = rendering.fields(self.tails["relationships"][strongest])
+            tail = f"{len(rows)},{weight / WEIGHT_SCALE:g},{rendering.line(f'{source} – {target}')}"
+            self.pair_tails[one, other] = tail
+            row = f"{self.children[one].number},{self.children[other].number},{tail}\n"
+            pairs.append((-weight, Pair(one, other, tokens.count(row, self.corpus.encoding), rows)))
+        return [pair for _, pair in sorted(pairs, key=lambda item: (item[0], item[1].a, item[1].b))]
+
+    def _spent(self, packed: Packed) -> int:
+        used = [kind for kind in KINDS if packed.rows[kind].any()]
+        used += [name for name in ("reports", "titles", "pairs") if getattr(packed, name)]
+        rows = sum(int(self.costs[kind][packed.rows[kind]].sum()) for kind in KINDS)
+        rows += sum(pair.cost for pair in packed.pairs)
+        rows += sum(self.offered[at].report or 0 for at in packed.reports)
+        rows += sum(self.offered[at].title or 0 for at in packed.titles)
+        return rows + sum(self.heads[name] for name in used)
+
+    def _states(self, kind: str, packed: Packed) -> Ints:
+        """Return how each row of a kind is known. A row that is direct here is so whatever a child left out."""
+        rows, owners = self.community.rows[kind], self.owners[kind]
+        states = np.full(len(rows), OMITTED, dtype=np.int64)
+        for places, known in ((packed.reports, THROUGH), (packed.titles, AGGREGATED)):
+            for at in places:
+                report = self.reports[at]
+                assert report is not None
+                mine = owners == at
+                states[mine] = known
+                for state in (AGGREGATED, OMITTED):
+                    missing = report.gaps.get(STATES[state], {}).get(kind)
+                    if missing:
+                        states[mine & np.isin(rows, missing)] = state
+        if kind == "relationships":
+            for pair in packed.pairs:
+                states[pair.rows] = np.maximum(states[pair.rows], AGGREGATED)
+        states[packed.rows[kind]] = DIRECT
+        return states
