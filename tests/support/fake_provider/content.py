@@ -1,0 +1,174 @@
+"""What the provider answers: content made from the prompt, by the kind of prompt, the same every time.
+
+A map reply makes one point of each row of the table, in the row's own words, so that a fact planted in a row can be
+followed through to the answer; a reduce reply strings the points together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from support.fake_provider.behaviour import Behaviour
+
+_VOCABULARY = re.findall(
+    r"\w+",
+    "river council archive treaty harbour survey engine orchard ledger bridge colony museum signal charter glacier "
+    "merchant workshop railway garden library factory senate lighthouse canal theatre",
+)
+_ROW = re.compile(r"^\"?(\d+)\"?[|,](.+)$", re.MULTILINE)
+_CITATION = re.compile(r"\[(?:Data|数据)[^\]]*\]")
+_WORD_LIMIT = re.compile(
+    r"(?:at most|no more than|not exceed|within|limit(?:ed)? (?:to|of)|maximum of|最多|不超过|上限)\D{0,30}(\d+)", re.I
+)
+_CJK = re.compile(r"[\u4e00-\u9fff]")
+
+
+def kind_of(prompt: str, header: str | None = None) -> str:
+    """Tell a prompt's kind from the reply's shape that it states."""
+    if header:
+        return header
+    for sign, kind in (('"points"', "map"), ('"findings"', "report"), ('"ratings"', "ratings"), ('"rating"', "rating")):
+        if sign in prompt:
+            return kind
+    if '"entities"' in prompt and '"relationships"' in prompt:
+        return "extract"
+    return "text"
+
+
+def content(kind: str, prompt: str, key: bytes, behaviour: Behaviour) -> str:
+    """Return a good reply."""
+    makers: dict[str, Callable[[str, bytes, Behaviour], Any]] = {
+        "map": _map, "report": _report, "rating": _rating, "ratings": _ratings, "extract": _extract,
+    }  # fmt: skip
+    if kind not in makers:
+        return _text(prompt, key, behaviour)
+    return json.dumps(makers[kind](prompt, key, behaviour), ensure_ascii=False)
+
+
+def size(text: str) -> int:
+    """Tokens, roughly: four characters of Latin text or one and a half of Chinese."""
+    chinese = len(_CJK.findall(text))
+    return max(1, (len(text) - chinese) // 4 + chinese * 2 // 3)
+
+
+def rows(prompt: str) -> list[tuple[str, str]]:
+    """Return (id, rest) of the rows of the prompt's last table."""
+    found = _ROW.findall(prompt[max(0, prompt.rfind("\nid|"), prompt.rfind("\nid,")) :])
+    return [(row, rest) for row, rest in found]
+
+
+def word_limit(prompt: str, behaviour: Behaviour) -> int | None:
+    """Return the word limit a prompt names, where the provider obeys it."""
+    limits = _WORD_LIMIT.findall(prompt) if behaviour.obey_words else []
+    return int(limits[-1]) if limits else None
+
+
+def _words(key: bytes, what: str, n: int, behaviour: Behaviour) -> str:
+    start = int(behaviour.draw(key, what) * 10_000)
+    return " ".join(_VOCABULARY[(start + i * 7 + i * i) % len(_VOCABULARY)] for i in range(n))
+
+
+def _count(text: str) -> int:
+    return len(text.split()) + len(_CJK.findall(text))
+
+
+def _map(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
+    limit = word_limit(prompt, behaviour)
+    points: list[dict[str, Any]] = []
+    used = 0
+    table = rows(prompt)
+    for row, rest in table[: behaviour.points or len(table)]:
+        text = _CITATION.sub("", rest.rpartition("|")[2]).strip()
+        text = re.split(r"(?<=[.!?。！？])\s*", text)[0][:240] or rest[:120]
+        used += _count(text)
+        if limit is not None and used > limit:
+            break
+        score = 1 + int(behaviour.draw(key, f"score {row}") * 99)
+        points.append({"description": f"{text} [Data: Reports ({row})]", "score": score, "reports": [int(row)]})
+    return {"points": points}
+
+
+def _report(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
+    table = rows(prompt) or [("0", "nothing")]
+    name = table[0][1].split("|")[0].split(",")[0].strip('" ')
+    return {
+        "title": f"{name} and {_words(key, 'title', 2, behaviour)}",
+        "summary": f"{name}: {_words(key, 'summary', 24, behaviour)}.",
+        "rating": round(behaviour.draw(key, "rating") * 10, 1),
+        "rating_explanation": _words(key, "why", 8, behaviour),
+        "findings": [
+            {
+                "summary": _words(key, f"finding {i}", 6, behaviour),
+                "explanation": f"{rest[:160]} {_words(key, f'because {i}', 12, behaviour)}. [Data: Entities ({row})]",
+            }
+            for i, (row, rest) in enumerate(table[:5])
+        ],
+    }
+
+
+def _rating(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
+    value = behaviour.rating if behaviour.rating >= 0 else int(behaviour.draw(key, "rating") * 6)
+    return {"reason": _words(key, "reason", 8, behaviour), "rating": value}
+
+
+def _ratings(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
+    def rate(row: str) -> int:
+        return behaviour.rating if behaviour.rating >= 0 else int(behaviour.draw(key, f"rating {row}") * 6)
+
+    return {"ratings": [{"id": int(row), "rating": rate(row)} for row, _ in rows(prompt)]}
+
+
+def _extract(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
+    names = list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{3,}(?: [A-Z][a-z]+)*\b", prompt[-6000:])))[:8]
+    return {
+        "entities": [
+            {"title": name, "type": "person", "description": f"{name} is named in the text."} for name in names
+        ],
+        "relationships": [
+            {"source": a, "target": b, "description": f"{a} is named with {b}.", "weight": 1}
+            for a, b in itertools.pairwise(names)
+        ],
+    }
+
+
+def _text(prompt: str, key: bytes, behaviour: Behaviour) -> str:
+    limit = word_limit(prompt, behaviour)
+    lines = [line for line in prompt.splitlines() if _CITATION.search(line)]
+    if not lines:
+        return _words(key, "text", min(behaviour.words, limit or behaviour.words), behaviour) + "."
+    kept: list[str] = []
+    used = 0
+    for line in lines:
+        used += _count(line)
+        if limit is not None and used > limit:
+            break
+        kept.append(line.strip())
+    return "\n\n".join(kept) or lines[0]
+
+
+def _without_quotes(text: str) -> str:
+    return re.sub(r'"(\w+)":', r"\1:", text)
+
+
+SPOILERS: dict[str, Callable[[str], str]] = {
+    "fence": lambda text: f"```json\n{text}\n```",
+    "think": lambda text: f'<think>Maybe {{"points": []}}? No.</think>\n{text}',
+    "prose": lambda text: f"Here is what I found:\n\n{text}\n\nLet me know if you need more [or less].",
+    "truncate": lambda text: text[: int(len(text) * 0.6)],
+    "trailing": lambda text: re.sub(r"([}\]])", r",\1", text, count=3),
+    "bare_keys": _without_quotes,
+    "full_width": lambda text: re.sub(r'(?<=")(:|,) ', lambda m: "：" if m.group(1) == ":" else "，", text),
+    "apology": lambda text: "I am sorry, but I cannot help with that.",
+    "empty_object": lambda text: "{}",
+}
+
+
+def spoil(text: str, key: bytes, behaviour: Behaviour) -> str:
+    """Return a malformed form of a reply."""
+    names = sorted(SPOILERS)
+    name = behaviour.malformed_kind or names[int(behaviour.draw(key, "spoiler") * len(names))]
+    return SPOILERS[name](text)

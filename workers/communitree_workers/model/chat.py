@@ -1,0 +1,93 @@
+"""What goes into a model call and what comes out of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from communitree_shared.results import Usage
+
+#: One message of a chat: `{"role": "system" | "user" | "assistant", "content": text}`.
+Message = dict[str, str]
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call, independent of endpoint and model.
+
+    `schema`: JSON Schema of the reply (used where the endpoint takes one; the prompt must state the shape in words
+    anyway). `json`: the reply is JSON without a schema. `prompt_tokens`: the caller's count, reserved at the limits; 0
+    means that it is guessed from the characters. `on_token` is called in the loop's thread with each piece of a
+    streamed reply; `on_restart` when a stream broke after pieces were handed out: the text starts again from nothing.
+    """
+
+    messages: Sequence[Message]
+    schema: dict[str, Any] | None = None
+    json: bool = False
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    prompt_tokens: int = 0
+    on_token: Callable[[str], None] | None = None
+    on_restart: Callable[[], None] | None = None
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the reply is to be parsed."""
+        return self.json or self.schema is not None
+
+
+class BudgetHook(Protocol):
+    """A job's ceiling of money and tokens; see `budget.JobBudget`."""
+
+    usd: float | None
+
+    async def check(self, estimate: Usage | None = None) -> None:
+        """Raise BudgetReached when nothing is left for a call of this estimated size."""
+
+    async def spend(self, usage: Usage) -> None:
+        """Record what a call has used."""
+
+
+@dataclass(slots=True)
+class CallContext:
+    """On whose behalf a call is made, and until when.
+
+    `deadline` is absolute, in unix seconds. `cancelled` is an event or a cheap function, looked at before every try and
+    a few times a second while one runs. `spent` adds up what the calls with this context have used, also where a call
+    ended in an error.
+    """
+
+    tenant: str = "default"
+    job: str = ""
+    deadline: float | None = None
+    cancelled: asyncio.Event | Callable[[], bool] | None = None
+    budget: BudgetHook | None = None
+    spent: Usage = field(default_factory=Usage)
+
+    def is_cancelled(self) -> bool:
+        """Whether the job was cancelled."""
+        if self.cancelled is None:
+            return False
+        return self.cancelled.is_set() if isinstance(self.cancelled, asyncio.Event) else self.cancelled()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A reply. `value`: the parsed JSON, None where none was asked for or none could be read.
+
+    `finish_reason` "length": the reply ended at its limit and `value` holds what came before. `repairs` counts the
+    places at which the JSON was put right, a repair call included. `tries` counts requests sent.
+    """
+
+    text: str
+    value: Any = None
+    finish_reason: FinishReason = "stop"
+    usage: Usage = field(default_factory=Usage)
+    repairs: int = 0
+    tries: int = 1
+    model: str = ""

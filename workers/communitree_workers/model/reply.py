@@ -1,0 +1,192 @@
+"""Find and read the JSON in a model's reply.
+
+A strict reading comes first; what it refuses goes through `lenient.Reader`. Strings come out exactly as the model wrote
+them: no step here rewrites text before it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from communitree_shared.errors import BadInput
+from communitree_workers.model import lenient
+
+#: More places than this where JSON could begin are prose.
+_MOST_STARTS = 60
+
+_THINK_BLOCK = re.compile(r"\s*<(think|thinking|thought|reasoning|reflection)\b[^>]*>", re.IGNORECASE)
+_THINK_END = re.compile(r"</(?:think|thinking|thought|reasoning|reflection)\s*>", re.IGNORECASE)
+_FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
+_START = re.compile(r"[{\[｛［【]")
+#: What an object or list begins with; `[1]` and `{x}` in prose are read too, but lose against anything longer.
+_INSIDE_OBJECT = re.compile(r"[{｛]\s*(?:[\"'“”‘’＂＇「『`«}｝/#]|\\+\"|[^\W\d][\w \-]{0,60}\s*[:：])")
+_INSIDE_LIST = re.compile(
+    r"[\[［【]\s*(?:[\"'“”‘’＂＇「『`«{\[｛［【\]］】\-\d/#]|\\+\"|true|false|null|None|True|False)"
+)
+_MEMBERS = re.compile(r"\s*[\"“'][^\"”'\n{}\[\]]{1,80}[\"”']\s*[:：]")
+_MORE_MEMBERS = re.compile(r"\s*[,，]\s*[\"“'][^\"”'\n{}\[\]]{1,80}[\"”']\s*[:：]")
+_ESCAPED_WHOLE = re.compile(r"[{\[]\s*(?:\{\s*)?\\+\"")
+#: Strict JSON that says something else than its writer meant: `"\frac"`, `"C:\temp\new"`.
+_MEANT_LITERALLY = re.compile(
+    rf"(?<!\\)(?:\\\\)*\\(?:{lenient.LATEX.pattern})|(?<![A-Za-z0-9])[A-Za-z]:\\(?!\\)[bfnrtu]"
+)
+_BETWEEN = re.compile(r"[\s,，;]*")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What could be read. `repairs` counts corrections; `cut`: the text ended inside, the last member may be short."""
+
+    value: Any
+    repairs: int
+    cut: bool
+
+
+def parse_json(text: str, *, ended: bool = False) -> tuple[Any, int]:
+    """Return the object or list in a reply, and how many places were put right.
+
+    `ended`: the model stopped by itself, so that a number at the very end is whole (`{"rating": 8`).
+
+    Raises:
+        BadInput: there is neither an object nor a list in it.
+    """
+    reading = read(text, ended=ended)
+    return reading.value, reading.repairs
+
+
+def read(text: str, *, ended: bool = False) -> Reading:
+    """As `parse_json`, and say whether the reply was cut off."""
+    stripped = text.strip()
+    if not _MEANT_LITERALLY.search(stripped):
+        try:
+            value = orjson.loads(stripped)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            if isinstance(value, str):  # JSON inside a JSON string
+                inner = read(value, ended=ended)
+                return Reading(inner.value, inner.repairs + 1, inner.cut)
+            if isinstance(value, (dict, list)):
+                return Reading(value, 0, False)
+    surrogates = len(_LONE_SURROGATE.findall(stripped))
+    if surrogates:
+        stripped = _LONE_SURROGATE.sub("\ufffd", stripped)
+    found = None
+    looks = lenient.Looks()
+    for part in _parts(stripped):
+        found = _search(part, ended, looks)
+        if found is not None:
+            break
+    if found is None:
+        start = " ".join(stripped[:120].split())
+        raise BadInput(
+            f"The model's reply holds no JSON: {start!r}." if start else "The model's reply is empty.",
+            hint="The prompt states the shape; a larger model, or another one, may keep to it.",
+        )
+    return Reading(found.value, found.repairs + surrogates, found.cut)
+
+
+def _parts(text: str) -> list[str]:
+    """Where to look, best first: after the model's thinking, inside fences, everywhere."""
+    parts: list[str] = []
+    body = text
+    opened = _THINK_BLOCK.match(text)
+    first = text[:1]
+    if opened or first not in ("{", "["):
+        ends = list(_THINK_END.finditer(text))
+        if ends and ends[-1].end() < len(text) and (opened or not _FENCE.match(text)):
+            body = text[ends[-1].end() :]
+    if body.lstrip()[:1] not in ("{", "["):
+        opening = _FENCE.search(body)
+        if opening is not None and (
+            _START.match(body[opening.end() :].lstrip()) or _MEMBERS.match(body, opening.end())
+        ):
+            parts.append(body[opening.end() :])
+    parts.append(body)
+    if body is not text:
+        parts.append(text)
+    return parts
+
+
+def _search(text: str, ended: bool, looks: lenient.Looks) -> Reading | None:
+    """Read at every place where JSON could begin; the longest reading wins, neighbours make a list."""
+    found: list[tuple[int, int, Reading]] = []
+    at = starts = 0
+    while starts < _MOST_STARTS:
+        match = _START.search(text, at)
+        if match is None:
+            break
+        starts += 1
+        begin = match.start()
+        pattern = _INSIDE_OBJECT if match.group() in "{｛" else _INSIDE_LIST
+        if not pattern.match(text, begin):
+            at = begin + 1
+            continue
+        end, reading = _read_at(text, begin, ended, looks)
+        if reading is None:
+            at = begin + 1
+            continue
+        found.append((begin, end, reading))
+        at = max(end, begin + 1)
+    members = _MEMBERS.match(text)
+    if members is not None and (not found or found[0][0] > members.end() - 1):
+        reader = lenient.Reader(text, 0, ended=ended, looks=looks)
+        try:
+            return Reading(reader.members({}), reader.repairs, reader.cut)
+        except lenient.TooDeep:
+            return None
+    return _choose(text, found)
+
+
+def _read_at(text: str, begin: int, ended: bool, looks: lenient.Looks) -> tuple[int, Reading | None]:
+    if _ESCAPED_WHOLE.match(text, begin):
+        unescaped = (
+            text[begin:].replace('\\\\"', "\x00").replace('\\"', '"').replace("\x00", '\\"').replace("\\n", "\n")
+        )
+        _, reading = _read_at(unescaped, 0, ended, looks)
+        return len(text), None if reading is None else Reading(reading.value, reading.repairs + 1, reading.cut)
+    reader = lenient.Reader(text, begin, ended=ended, looks=looks)
+    try:
+        value = reader.container()
+        while isinstance(value, dict) and _MORE_MEMBERS.match(text, reader.at):
+            reader.members(value)  # closed too early: the members go on after the brace
+    except lenient.TooDeep:
+        return begin + 1, None
+    return reader.at, Reading(value, reader.repairs, reader.cut)
+
+
+def _choose(text: str, found: list[tuple[int, int, Reading]]) -> Reading | None:
+    if not found:
+        return None
+    runs: list[list[tuple[int, int, Reading]]] = []
+    for item in found:
+        follows = runs and _BETWEEN.fullmatch(text, runs[-1][-1][1], item[0])
+        if follows and isinstance(item[2].value, dict) and isinstance(runs[-1][-1][2].value, dict):
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    best = max(runs, key=lambda run: (_substance(run), run[-1][1] - run[0][0]))
+    outside = 1 if len(found) > len(best) or _BETWEEN.fullmatch(text, 0, best[0][0]) is None else 0
+    outside += _BETWEEN.fullmatch(text, best[-1][1]) is None
+    readings = [reading for _, _, reading in best]
+    repairs = sum(reading.repairs for reading in readings) + outside
+    if len(readings) == 1:
+        return Reading(readings[0].value, repairs or 1, readings[0].cut)
+    values: list[Any] = []
+    for reading in readings:
+        if reading.value not in values:
+            values.append(reading.value)
+    return Reading(values if len(values) > 1 else values[0], repairs + 1, readings[-1].cut)
+
+
+def _substance(run: list[tuple[int, int, Reading]]) -> int:
+    """Objects and lists of objects before lists of plain values before empty ones."""
+    return max(
+        (2 if isinstance(value, dict) or any(isinstance(item, dict) for item in value) else 1) if value else 0
+        for value in (reading.value for _, _, reading in run)
+    )
