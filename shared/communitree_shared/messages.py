@@ -38,6 +38,7 @@ TASKS: dict[str, str] = {
     "communitree.corpus.report.v1": "report",
     "communitree.corpus.publish.v1": "corpus",
     "communitree.query.plan.v1": "query",
+    "communitree.query.rewrite.v1": "reduce",
     "communitree.query.rate.v1": "rate",
     "communitree.query.walk.v1": "query",
     "communitree.query.map.v1": "map",

@@ -72,6 +72,11 @@ def answer(tenant: str, digest: str) -> str:
     return f"{PREFIX}answer:{tenant}:{digest}"
 
 
+def rating(tenant: str, digest: str) -> str:
+    """Return the key of a community's rating (by report, question, prompt and model)."""
+    return f"{PREFIX}rating:{tenant}:{digest}"
+
+
 def dead_letters(tenant: str) -> str:
     """Return the key of a tenant's dead letters (stream)."""
     return f"{PREFIX}dead:{tenant}"

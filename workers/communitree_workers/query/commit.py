@@ -19,8 +19,8 @@ from communitree_workers.model.chat import CallContext, ChatRequest
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Resolver
 from communitree_workers.query.extractive_answer import write_answer
+from communitree_workers.query.phrases import say
 from communitree_workers.query.points import BatchOutcome, Gathered, gather_points
-from communitree_workers.query.question import read_question
 from communitree_workers.query.reduce import (
     ReducePlan,
     drop_group,
@@ -30,7 +30,8 @@ from communitree_workers.query.reduce import (
     reduce_messages,
 )
 from communitree_workers.query.select.common import Selected
-from communitree_workers.query.shell import load_view
+from communitree_workers.query.shell import answer_language, asked, load_view
+from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
 
 #: Streamed pieces of the answer are told together, at most so often (seconds).
@@ -79,7 +80,8 @@ class _Reduce:
         plan = orjson.loads(services.object(keys.job(message.job, "plan.json")))
         self.models: dict[str, str] = plan["models"]
         self.selected = load_selected(plan["selected"])
-        self.language = self.options.answer.language or read_question(self.request.question).language
+        self.question = asked(context, self.request, self.options)
+        self.language = answer_language(self.question, self.options)
         found = services.ledger.outcomes(message.tenant, message.job, "map")
         self.outcomes, usage = [], Usage()
         for n, batch in enumerate(plan["batches"]):
@@ -92,15 +94,35 @@ class _Reduce:
                 cause = str(data.get("message") or data.get("cause") or "")
                 self.outcomes.append(BatchOutcome("failed", batch["ids"], cause=cause))
         self.usage: dict[str, Usage] = {"map": usage}
+        if self.options.selection.strategy in ("relevant", "dynamic"):
+            self.usage["rate"] = rating_usage(context)
+        if self.options.history:
+            told = orjson.loads(services.object(keys.job(message.job, "question.json")))
+            self.usage["rewrite"] = Usage.model_validate(told["usage"])
+        if self.options.again:
+            self.outcomes = [*self._earlier(), *self.outcomes]
         nodes = self.view.node
         self.ranks = {id: float(self.view.rank[nodes[id]]) for id in self.selected.ids if id in nodes}
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
         self.call = CallContext(message.tenant, message.job, context.deadline, context.cancelled)
 
+    def _earlier(self) -> list[BatchOutcome]:
+        """The answered batches of the job whose silent reports are read again: its points count here too."""
+        found = self.context.services.store.find_json(self.context.keys.job(self.options.again, "points.json")) or []
+        return [o for o in map(BatchOutcome.from_json, found) if o.status == "answered"]
+
+    def _audit(self) -> list[str]:
+        """What reading a sample of the pruned communities has shown."""
+        sample = set(self.selected.selection.budget.get("audited", []))
+        if not sample:
+            return []
+        missed = [p for p in self.gathered.points if p.score > 0 and sample.intersection(p.reports)]
+        return [say("warn.audit", self.language, sample=len(sample), count=len(missed))]
+
     async def write(self) -> Reduced:
         """Return the answer's text."""
-        answer, question = self.options.answer, self.request.question
+        answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
             plan = plan_reduce(
                 self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
@@ -143,7 +165,7 @@ class _Reduce:
 
     async def _part(self, blocks: list[str], groups: int) -> str:
         messages = part_messages(
-            blocks, self.request.question, self.options.answer, self.language, self.options.prompts, groups, self.name
+            blocks, self.question, self.options.answer, self.language, self.options.prompts, groups, self.name
         )
         chat = ChatRequest(
             messages=messages, temperature=self.options.answer.reduce_temperature, seed=self.options.seed
@@ -191,7 +213,9 @@ class _Reduce:
             question=self.request.question,
             corpus=self.request.corpus,
             version=self.request.version,
+            standalone_question=self.question if self.options.history else "",
             usage=self.usage,
+            warnings=self._audit(),
             seconds=seconds(self.context, record),
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
         )
@@ -199,6 +223,8 @@ class _Reduce:
             header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view), language=self.language,
             context=self.name,
         )  # fmt: skip
+        points = orjson.dumps([o.to_json() for o in self.outcomes])
+        services.store.put(self.context.keys.job(message.job, "points.json"), points)
         write_once(self.context, record, answer, self.options)
 
 
@@ -242,7 +268,6 @@ def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
     request, options = context.query_request()
     found = context.services.store.find_json(context.keys.job(context.message.job, "plan.json"))
     header = Header(context.message.job, request.question, request.corpus, request.version, warnings=[why["message"]])
-    language = options.answer.language or read_question(request.question).language
     if found is None:
         from communitree_shared.results import Account
 
@@ -254,5 +279,5 @@ def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
     state = _Reduce(context)
     return build_answer(
         header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),
-        language=language, context=state.name,
+        language=state.language, context=state.name,
     )  # fmt: skip

@@ -70,7 +70,6 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "upper bound: what is really read depends on the ratings",
         "上限：实际读取多少取决于评分",
     ),
-    "why.again": ("the reports that stayed silent in job {job}", "任务 {job} 中没有被引用的报告"),
     "limit.tokens": ("{n:,} tokens", " {n:,} 个词元"),
     "limit.reports": ("{n:,} reports", " {n:,} 份报告"),
     "limit.usd": ("{n:.4g} USD", " {n:.4g} 美元"),
@@ -114,6 +113,14 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "warn.silent": (
         "{count} of {reports} reports that were read are cited by no point; `ask --again` reads them once more.",
         "读过的 {reports} 份报告中有 {count} 份没有被任何要点引用；可用 `ask --again` 以更小的批次再读一遍。",
+    ),
+    "warn.audit": (
+        "Audit: {sample} pruned communities were read all the same; {count} points rest on them alone or in part.",
+        "抽查：仍读取了 {sample} 个被剪去的社区；有 {count} 个要点以它们为依据，本来会被漏掉。",
+    ),
+    "why.again": (
+        "the {count} silent reports of job {job}, read again in smaller batches; its points count here too",
+        "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点也计入此处",
     ),
     "warn.at_limit": (
         "{count} replies reached their word limit and may have left something out.",

@@ -14,11 +14,13 @@ from typing import Any
 
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
+from communitree_shared.settings import ModelSettings, ModelStage
 from communitree_shared.tables import COMMUNITY_REPORTS, TEXT_UNITS
 from communitree_workers.prompts import load
 from communitree_workers.query.batch import Batch, make_batches
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.map import static_tokens
+from communitree_workers.query.question import read_question
 from communitree_workers.query.rows import report_rows, text_rows
 from communitree_workers.query.select.common import Selected
 from communitree_workers.runtime.context import UnitContext
@@ -50,6 +52,25 @@ def load_view(context: UnitContext, corpus: str, version: str) -> CorpusView:
 
     view: CorpusView = context.services.value(key + "#view", read)
     return view
+
+
+def asked(context: UnitContext, request: QueryRequest, options: QueryOptions) -> str:
+    """Return the question that stands alone: rewritten where it came with a conversation."""
+    if not options.history:
+        return request.question
+    found = json.loads(context.services.object(context.keys.job(context.message.job, "question.json")))
+    return str(found["question"])
+
+
+def answer_language(question: str, options: QueryOptions) -> str:
+    """Return the language of the answer: as asked for, else the question's."""
+    return options.answer.language or read_question(question).language
+
+
+def prices(context: UnitContext) -> dict[str, ModelSettings]:
+    """Return the model settings of the stages that a query pays for."""
+    stages: tuple[ModelStage, ...] = ("map", "reduce", "rate")
+    return {stage: context.services.settings.model(stage) for stage in stages}
 
 
 def contents(context: UnitContext, request: QueryRequest, selected: Selected, options: QueryOptions) -> dict[int, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import orjson
 
 from communitree_shared.errors import BadInput, CommunitreeError, ContextTooLong, UsageError
@@ -17,36 +18,97 @@ from communitree_shared.options import QueryOptions
 from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_workers.model.chat import CallContext, ChatRequest
-from communitree_workers.query import commit
+from communitree_workers.query import commit, walking
 from communitree_workers.query.batch import Batch, can_split, split_batch
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import map_reply, question_weights
 from communitree_workers.query.map import MapResult, at_limit, check_question, map_messages, map_schema, parse_points
+from communitree_workers.query.phrases import say
+from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.points import BatchOutcome
-from communitree_workers.query.question import read_question
 from communitree_workers.query.select import select
-from communitree_workers.query.select.common import Selected
-from communitree_workers.query.shell import cut, load_view
+from communitree_workers.query.select.common import Choice, Selected, describe
+from communitree_workers.query.shell import answer_language, asked, cut, load_view, prices
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 
 #: A batch whose reply was cut off is read in halves, these in quarters, and then it is failed.
 MAX_HALVINGS = 3
 
+#: Silent reports are read again in batches of half the size, but not below this many tokens.
+SMALLEST_BATCH = 5_000
+
 
 def plan(context: UnitContext) -> Outcome:
-    """Select what is read, cut it into batches, and seal the map."""
+    """Select what is read, and seal the map; a conversation is made one question first, a walk asks for ratings."""
     request, options = context.query_request()
     services, message = context.services, context.message
     models: dict[str, str] = {stage: services.settings.model(stage).model for stage in MODEL_STAGES}
-    view = load_view(context, request.corpus, request.version)
-    check_question(request.question, options.batch, view.encoding)
     services.ledger.update(message.tenant, message.job, {"models": json.dumps(models)})
-    selected = select(
-        view, options.selection, request.question, batch=options.batch, language=answer_language(request, options)
-    )
+    if options.history and not context.args.get("alone"):
+        local = models["reduce"] == EXTRACTIVE
+        context.step(Step("rewrite", "communitree.query.rewrite.v1", {"model": models["reduce"]}, local=local))
+        return Outcome()
+    view = load_view(context, request.corpus, request.version)
+    question = asked(context, request, options)
+    check_question(question, options.batch, view.encoding)
+    selected: Selected | None
+    if options.again:
+        selected, options = silent(context, view, options)
+    elif options.selection.strategy in walking.WALKS:
+        selected = walking.begin_walk(context, request, options, view, models)
+    else:
+        price = Planner(view, options, question, Prices.of(prices(context))).price()
+        language = answer_language(question, options)
+        selected = select(view, options.selection, question, batch=options.batch, price=price, language=language)
+    return _planned(context, request, options, view, selected, models)
+
+
+def walk(context: UnitContext) -> Outcome:
+    """Take the ratings of a wave of a walk; ask for the next, or seal the map."""
+    request, options = context.query_request()
+    record = context.services.ledger.record(context.message.tenant, context.message.job)
+    models: dict[str, str] = json.loads(record["models"])
+    view = load_view(context, request.corpus, request.version)
+    selected = walking.continue_walk(context, request, options, view, models)
+    return _planned(context, request, options, view, selected, models)
+
+
+def _planned(
+    context: UnitContext,
+    request: QueryRequest,
+    options: QueryOptions,
+    view: CorpusView,
+    selected: Selected | None,
+    models: dict[str, str],
+) -> Outcome:
+    if selected is None:
+        return Outcome()
     seal_map(context, request, options, view, selected, models)
     return Outcome(event={"reports": len(selected.ids), "tokens": selected.selection.tokens})
+
+
+def silent(context: UnitContext, view: CorpusView, options: QueryOptions) -> tuple[Selected, QueryOptions]:
+    """Return the silent reports of an earlier job as a selection, and options that cut smaller batches.
+
+    Raises:
+        UsageError: that job's answer is gone, or no report of it is silent.
+    """
+    found = context.services.store.find_json(context.keys.job(options.again, "result.json"))
+    plan = context.services.store.find_json(context.keys.job(options.again, "plan.json"))
+    if not found or not plan:
+        raise UsageError(f"The answer of job {options.again} is not there any more.", hint="Ask the question again.")
+    ids = [c for c in found["account"]["reports"]["silent"] if c in view.node]
+    if not ids:
+        raise UsageError(f"No report of job {options.again} is silent: there is nothing to read again.")
+    nodes = np.array(sorted(view.node[c] for c in ids), dtype=np.int64)
+    language = answer_language(found["question"], options)
+    choice = Choice(nodes, say("why.again", language, count=len(ids), job=options.again), finest=False)
+    strategy = plan["selected"]["selection"]["strategy"]
+    selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
+    size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
+    batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
+    return selected, options.model_copy(update={"batch": batch})
 
 
 def seal_map(
@@ -89,11 +151,12 @@ async def map_batch(context: UnitContext) -> Outcome:
     batch = Batch.from_json(await context.load(context.keys.batch(request.corpus, context.args["batch"])))
     if context.args["model"] == EXTRACTIVE:
         view = load_view(context, request.corpus, request.version)
-        weights = question_weights(request.question, view.lexicon)
-        result = parse_points(map_reply(batch, request.question, options.answer, weights), batch)
+        question = asked(context, request, options)
+        weights = question_weights(question, view.lexicon)
+        result = parse_points(map_reply(batch, question, options.answer, weights), batch)
         outcome = BatchOutcome("answered", batch.reports, result)
         return Outcome(data={"batch": outcome.to_json()}, event={"points": len(result.points)})
-    reader = _Reader(context, request, options)
+    reader = await context.to_thread(_Reader, context, request, options)
     try:
         result = await reader.read(batch)
     except CommunitreeError as error:
@@ -114,7 +177,8 @@ class _Reader:
 
     def __init__(self, context: UnitContext, request: QueryRequest, options: QueryOptions) -> None:
         self.context, self.request, self.options = context, request, options
-        self.language = answer_language(request, options)
+        self.question = asked(context, request, options)
+        self.language = answer_language(self.question, options)
         self.call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
         self.calls = self.tries = self.halves = 0
 
@@ -125,7 +189,7 @@ class _Reader:
     async def read(self, batch: Batch, depth: int = 0) -> MapResult:
         answer = self.options.answer
         chat = ChatRequest(
-            messages=map_messages(batch, self.request.question, answer, self.language, self.options.prompts),
+            messages=map_messages(batch, self.question, answer, self.language, self.options.prompts),
             schema=map_schema() if answer.json_mode else None,
             json=True,
             max_tokens=answer.map_max_tokens,
@@ -158,13 +222,11 @@ class _Reader:
         )  # fmt: skip
 
 
-def answer_language(request: QueryRequest, options: QueryOptions) -> str:
-    """Return the language of the answer: as asked for, else the question's."""
-    return options.answer.language or read_question(request.question).language
-
-
 HANDLERS: dict[str, Handler] = {
     "communitree.query.plan.v1": plan,
+    "communitree.query.rewrite.v1": walking.rewrite,
+    "communitree.query.rate.v1": walking.rate,
+    "communitree.query.walk.v1": walk,
     "communitree.query.map.v1": map_batch,
     "communitree.query.reduce.v1": commit.reduce,
 }

@@ -1,0 +1,188 @@
+"""Between plan and map: the question rewritten to stand alone, and walks of the tree that ask for ratings.
+
+A walk goes wave by wave: the ratings of a wave are the units of one stage, and the step behind it decides the next.
+Ratings are kept per (report, question, prompt, model), so that an equal question later costs none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.messages import QueryRequest, Unit
+from communitree_shared.options import QueryOptions
+from communitree_shared.results import Usage
+from communitree_shared.settings import EXTRACTIVE
+from communitree_shared.tables import COMMUNITY_REPORTS
+from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.prompts import load
+from communitree_workers.query.corpus_view import CorpusView
+from communitree_workers.query.extractive import question_weights, rate_reply, rewrite_reply
+from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
+from communitree_workers.query.rewrite import last_turns, parse_rewrite, rewrite_messages
+from communitree_workers.query.select.common import Selected
+from communitree_workers.query.select.dynamic import Dynamic
+from communitree_workers.query.select.relevant import Relevant
+from communitree_workers.query.shell import answer_language, asked, load_view
+from communitree_workers.runtime.context import Outcome, UnitContext
+
+WALKS: dict[str, type[Relevant] | type[Dynamic]] = {"relevant": Relevant, "dynamic": Dynamic}
+
+
+async def rewrite(context: UnitContext) -> Outcome:
+    """Rewrite the question so that it stands without the conversation; then plan."""
+    await context.load(context.keys.job(context.message.job, "request.json"))
+    request, options = context.query_request()
+    turns = last_turns(options.history, options.history_turns)
+    language = answer_language(request.question, options)
+    usage = Usage()
+    if context.args["model"] == EXTRACTIVE:
+        alone = rewrite_reply(request.question, turns)
+    else:
+        call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+        messages = rewrite_messages(request.question, turns, language, options.prompts)
+        reply = await context.services.models.complete("reduce", ChatRequest(messages=messages, temperature=0.0), call)
+        alone, usage = parse_rewrite(reply.text, request.question), call.spent
+    data = json.dumps({"question": alone, "usage": usage.model_dump()}, ensure_ascii=False).encode()
+    await context.save(context.keys.job(context.message.job, "question.json"), data)
+    await context.to_thread(context.step, Step("plan-alone", "communitree.query.plan.v1", {"alone": True}))
+    return Outcome(event={"question": alone})
+
+
+def begin_walk(
+    context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView, models: dict[str, str]
+) -> Selected | None:
+    """Open the first wave of a walk; returns the selection where nothing has to be rated."""
+    return _go_on(context, request, options, _walk(context, request, options, view), 0, models["rate"])
+
+
+def continue_walk(
+    context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView, models: dict[str, str]
+) -> Selected | None:
+    """Take the ratings of a wave; open the next, or return the selection."""
+    services, message = context.services, context.message
+    wave = int(context.args["wave"])
+    walk = _walk(context, request, options, view)
+    walk.restore(json.loads(services.object(context.keys.job(message.job, f"walk-{wave}.json"))))
+    ratings: dict[int, float | None] = {}
+    for outcome in services.ledger.outcomes(message.tenant, message.job, f"rate-{wave}").values():
+        ratings |= {int(c): r for c, r in outcome.get("ratings", {}).items()}
+    walk.tell(ratings)
+    return _go_on(context, request, options, walk, wave + 1, models["rate"])
+
+
+def rating_usage(context: UnitContext) -> Usage:
+    """Return what all waves of a query's walk have used."""
+    ledger, message = context.services.ledger, context.message
+    total = Usage()
+    for name in ledger.stage_names(message.tenant, message.job):
+        if name.startswith("rate-"):
+            for outcome in ledger.outcomes(message.tenant, message.job, name).values():
+                total = total + Usage.model_validate(outcome.get("usage", {}))
+    return total
+
+
+def _walk(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Relevant | Dynamic:
+    question = asked(context, request, options)
+    language = answer_language(question, options)
+    kind = WALKS[options.selection.strategy]
+    return kind(view, options.selection, question, batch=options.batch, language=language)
+
+
+def _go_on(
+    context: UnitContext, request: QueryRequest, options: QueryOptions, walk: Relevant | Dynamic, wave: int, model: str
+) -> Selected | None:
+    if walk.done:
+        return _with_audit(walk, options)
+    services, message = context.services, context.message
+    state = json.dumps(walk.to_state()).encode()
+    services.store.put(context.keys.job(message.job, f"walk-{wave}.json"), state)
+    units = [
+        Unit(id=f"r{wave}-{n}", args={"communities": communities, "model": model})
+        for n, communities in enumerate(walk.ask())
+    ]
+    record = services.ledger.record(message.tenant, message.job)
+    until = float(record["map_deadline"]) if record.get("map_deadline") else None
+    then = Step(f"walk-{wave}", "communitree.query.walk.v1", {"wave": wave})
+    stage = Stage(f"rate-{wave}", "communitree.query.rate.v1", then, deadline=until)
+    context.open(stage, context.messages(stage, units, local=model == EXTRACTIVE, per_message=4))
+    return None
+
+
+def _with_audit(walk: Relevant | Dynamic, options: QueryOptions) -> Selected:
+    selected = walk.selected()
+    if isinstance(walk, Relevant):
+        sample = [c for c in walk.audit_sample(options.seed) if c not in set(selected.ids)]
+        if sample:
+            selected.ids.extend(sample)
+            selected.selection.budget["audited"] = sample
+    return selected
+
+
+async def rate(context: UnitContext) -> Outcome:
+    """Rate some communities for the question; what was rated before is taken over."""
+    await context.load(context.keys.job(context.message.job, "request.json"))
+    request, options = context.query_request()
+    view = await context.to_thread(load_view, context, request.corpus, request.version)
+    question = await context.to_thread(asked, context, request, options)
+    wanted: list[int] = context.args["communities"]
+    texts = await context.to_thread(_texts, context, request, options, wanted)
+    if context.args["model"] == EXTRACTIVE:
+        reply = rate_reply([(c, texts[c]) for c in wanted], question, question_weights(question, view.lexicon))
+        return Outcome(data={"ratings": parse_ratings(reply, wanted)})
+    language = answer_language(question, options)
+    prompt = load("rate", language, options.prompts)
+    keys = {c: _rating_key(context, prompt, question, texts[c], options) for c in wanted}
+    known = await context.to_thread(_known, context, keys) if options.cache else {}
+    ratings: dict[int, float | None] = dict(known)
+    missing = [c for c in wanted if c not in known]
+    call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+    if missing:
+        messages = rate_messages(
+            [(c, texts[c]) for c in missing], question, language, options.prompts, encoding=view.encoding
+        )
+        votes: dict[int, list[float | None]] = {c: [] for c in missing}
+        for turn in range(options.selection.num_repeats):
+            chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=options.seed + turn)
+            answer = await context.services.models.complete("rate", chat, call)
+            value = answer.value if answer.value is not None else answer.text
+            for community, rating in parse_ratings(value, missing).items():
+                votes[community].append(rating)
+        fresh = {c: vote(v) for c, v in votes.items()}
+        ratings |= fresh
+        await context.to_thread(_keep, context, {keys[c]: r for c, r in fresh.items() if r is not None})
+    usage = call.spent.model_copy(update={"cached": call.spent.cached + len(known)})
+    return Outcome(data={"ratings": ratings, "usage": usage.model_dump()}, event={"rated": len(missing)})
+
+
+def _texts(context: UnitContext, request: QueryRequest, options: QueryOptions, wanted: list[int]) -> dict[int, str]:
+    table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
+    row_of = {c: n for n, c in enumerate(table["community"].to_pylist())}
+    name = "summary" if options.selection.rate_use_summary else "full_content"
+    texts = {}
+    for community in wanted:
+        row = row_of.get(community)
+        title, text = (table["title"][row].as_py(), table[name][row].as_py()) if row is not None else ("", "")
+        texts[community] = str(text) if str(text).startswith("#") else f"{title}\n{text}"
+    return texts
+
+
+def _rating_key(context: UnitContext, prompt: str, question: str, text: str, options: QueryOptions) -> str:
+    parts = [context.args["model"], prompt, question, text, str(options.selection.num_repeats)]
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
+    return rk.rating(context.message.tenant, digest)
+
+
+def _known(context: UnitContext, keys: dict[int, str]) -> dict[int, float]:
+    values: Any = context.services.ledger.redis.mget(list(keys.values()))
+    return {c: float(v) for c, v in zip(keys, values, strict=True) if v is not None}
+
+
+def _keep(context: UnitContext, ratings: dict[str, float]) -> None:
+    pipe = context.services.ledger.redis.pipeline(transaction=False)
+    for key, rating in ratings.items():
+        pipe.set(key, rating, ex=int(context.services.settings.map_cache_ttl))
+    pipe.execute()
