@@ -23,6 +23,8 @@ from communitree_workers.text.sentences import sentence_spans
 
 #: A prompt that leaves the table less room than this is a mistake in the settings.
 _LEAST_ROOM = 100
+#: Tokens of a seam between two pieces, with what it may cost the words beside it.
+_SEAM = 4
 
 
 @dataclass(frozen=True)
@@ -237,13 +239,17 @@ def _small(paragraph: str, room: int, encoding: str) -> list[str]:
 
 
 def _fill(units: list[str], room: int, seam: str, encoding: str) -> list[str]:
+    """Join neighbours while they fit; a unit's first word may take a token more behind a seam than at the start."""
     out: list[str] = []
+    used = 0
     for unit in units:
-        joined = out[-1] + seam + unit if out else unit
-        if out and _cost(joined, encoding) <= room:
-            out[-1] = joined
+        cost = _cost(unit, encoding)
+        if out and used + cost + _SEAM <= room:
+            out[-1] += seam + unit
+            used += cost + _SEAM
         else:
             out.append(unit)
+            used = cost
     return out
 
 

@@ -16,7 +16,10 @@ who entity name list give tell explain show find happen say talk mention top mos
 high-level big picture different kind type part section chapter work article file information know learn question
 answer please like look role relationship relation between connection connect relate play involve matter primary core
 significant notable prominent essential takeaway conclusion insight finding brief short one sentence paragraph then
-organization organisation group place location event party stakeholder
+organization organisation group place location event party stakeholder mentioned related influential structure moral
+emerge compare two several problem challenge company institution country city author writer text covers message lesson
+plot setting everything anything thing fact detail aspect area field perspective view opinion common difference similar
+interesting useful best biggest largest heaviest start end begin overall across
 """
 _GENERAL_ZH = """
 主要 主题 内容 整体 总体 概括 总结 概述 介绍 语料 文档 文章 文本 文件 资料 数据 数据集 小说 故事 全书 本书 书中
@@ -69,7 +72,7 @@ class Question:
 def read_question(text: str) -> Question:
     """Read a question."""
     found = tuple(dict.fromkeys(terms(text)))
-    specific = tuple(term for term in found if term not in _GENERAL)
+    specific = tuple(term for term in found if term not in _GENERAL and not (term.isdigit() and len(term) < 3))
     kind = ""
     for name, pattern in (("people", _PEOPLE), ("places", _PLACES), ("groups", _GROUPS), ("events", _EVENTS)):
         if pattern.search(text):

@@ -1,0 +1,147 @@
+"""The budget cut: valid, within its budget, monotone, and with an optimal core."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from communitree_shared.errors import UsageError
+from communitree_shared.options import BatchOptions, SelectionOptions
+from communitree_workers.query.select import costs, select
+from communitree_workers.query.select.budget import cut
+from communitree_workers.query.select.common import is_cut
+from support.views import TreeShape, all_cuts, shapes, view_of
+
+
+def ancestors(shape: TreeShape, node: int) -> set[int]:
+    out, up = set(), shape.parent[node]
+    while up >= 0:
+        out.add(up)
+        up = shape.parent[up]
+    return out
+
+
+def covers(shape: TreeShape, nodes: set[int]) -> bool:
+    leaves = [i for i, c in enumerate(shape.children) if not c]
+    return all(len(nodes & (ancestors(shape, leaf) | {leaf})) == 1 for leaf in leaves)
+
+
+@settings(max_examples=50, deadline=None)
+@given(shapes(), st.booleans())
+def test_cuts_are_cuts_within_the_budget_and_monotone(shape: TreeShape, stable: bool) -> None:
+    view = view_of(shape)
+    base = cut(view, view.by_tokens, view.tokens, 10**9).spent
+    seen = []
+    for budget in sorted({*range(0, sum(shape.tokens) + 20, 7), base, sum(shape.tokens)}):
+        found = cut(view, view.by_tokens, view.tokens, budget, stable=stable)
+        nodes = set(found.nodes.tolist())
+        assert found.spent <= budget
+        assert found.spent == sum(shape.tokens[n] for n in nodes)
+        assert is_cut(view, found.nodes.tolist())
+        assert covers(shape, nodes | set(found.missing.tolist()))
+        assert found.detail <= found.bound
+        seen.append((found.spent, int(view.mass[found.nodes].sum()), found.detail, bool(len(found.missing))))
+    for a, b in pairwise(seen):
+        assert a[0] <= b[0], "tokens fell"
+        assert a[1] <= b[1] + 0, "mass fell"
+        if not a[3]:
+            assert not b[3]
+            assert a[2] <= b[2], "F fell"
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes(most=16))
+def test_the_core_never_gets_coarser(shape: TreeShape) -> None:
+    view = view_of(shape)
+    before: set[int] = set()
+    for budget in range(0, sum(shape.tokens) + 10, 5):
+        found = cut(view, view.by_tokens, view.tokens, budget, stable=True)
+        if len(found.missing):
+            continue
+        refined = {a for n in found.nodes.tolist() for a in ancestors(shape, n)}
+        assert before <= refined
+        before = refined
+
+
+@settings(max_examples=50, deadline=None)
+@given(shapes(most=11))
+def test_the_core_is_optimal_for_the_tokens_it_uses(shape: TreeShape) -> None:
+    view = view_of(shape)
+    every = [(sum(shape.tokens[n] for n in c), int(view.bits[list(c)].sum())) for c in all_cuts(shape)]
+    for budget in range(0, sum(shape.tokens) + 10, 9):
+        found = cut(view, view.by_tokens, view.tokens, budget, stable=True)
+        if len(found.missing):
+            continue
+        best = max(f for tokens, f in every if tokens <= found.spent)
+        # rounding of each community's share to a whole unit
+        assert found.detail >= best - len(shape.parent)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes(most=11), st.integers(0, 600))
+def test_no_cut_of_the_budget_is_above_the_bound(shape: TreeShape, budget: int) -> None:
+    view = view_of(shape)
+    found = cut(view, view.by_tokens, view.tokens, budget)
+    if len(found.missing):
+        return
+    fits = [c for c in all_cuts(shape) if sum(shape.tokens[n] for n in c) <= budget]
+    best = max(int(view.bits[list(c)].sum()) for c in fits)
+    assert best <= found.bound + len(shape.parent)
+
+
+def test_children_cheaper_than_their_parent_replace_it() -> None:
+    shape = TreeShape((-1, 0, 0), (100, 20, 30), (0, 5, 5))
+    view = view_of(shape)
+    assert cut(view, view.by_tokens, view.tokens, 60).nodes.tolist() == [1, 2]
+
+
+def test_the_two_refinements_of_the_specification() -> None:
+    # +10 tokens for 10 bits and +6 for 7 (in proportion): slack 6 takes the second, slack 10 the better ratio first
+    shape = TreeShape((-1, -1, 0, 0, 1, 1), (10, 10, 10, 10, 8, 8), (0, 0, 500, 500, 350, 350))
+    view = view_of(shape)
+    assert sorted(cut(view, view.by_tokens, view.tokens, 26).nodes.tolist()) == [0, 4, 5]
+    assert cut(view, view.by_tokens, view.tokens, 36).nodes.tolist() == [2, 3, 4, 5]
+
+
+def test_roots_above_the_budget_are_taken_by_mass_per_token_and_the_rest_is_named() -> None:
+    shape = TreeShape((-1, -1, -1), (50, 30, 40), (100, 90, 10))
+    view = view_of(shape)
+    selected = select(view, SelectionOptions(strategy="budget", budget_tokens=75), "q")
+    assert selected.ids == [1, 2]  # the densest, then what still fits
+    assert [entry["id"] for entry in selected.selection.pruned.heaviest] == [0]
+    assert selected.selection.budget["text_units_outside"] == pytest.approx(0.0, abs=0.1)
+
+
+def test_reports_and_money_and_the_tightest_of_several() -> None:
+    shape = TreeShape((-1, 0, 0, 1, 1), (10, 10, 10, 10, 10), (0, 0, 50, 30, 20))
+    view = view_of(shape)
+    by_reports = select(view, SelectionOptions(strategy="budget", budget_reports=2), "q")
+    assert by_reports.ids == [1, 2]
+    both = select(view, SelectionOptions(strategy="budget", budget_reports=2, budget_tokens=1000), "q")
+    assert both.ids == [1, 2]
+    assert both.selection.budget["binding"] == "reports"
+
+    def price(nodes: np.ndarray) -> float:
+        return 0.1 * len(nodes)
+
+    by_money = select(view, SelectionOptions(strategy="budget", budget_usd=0.35), "q", price=price)
+    assert by_money.ids == [2, 3, 4]
+    with pytest.raises(UsageError, match="price"):
+        select(view, SelectionOptions(strategy="budget", budget_usd=0.35), "q")
+    with pytest.raises(UsageError, match="needs a budget"):
+        select(view, SelectionOptions(strategy="budget"), "q")
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes(), st.integers(0, 500))
+def test_summaries_have_costs_of_their_own(shape: TreeShape, budget: int) -> None:
+    view = view_of(shape)
+    batch = BatchOptions(use_community_summary=True)
+    cost, blocks = costs(view, batch)
+    assert cost.tolist() == view.tokens_summary.tolist()
+    found = cut(view, blocks, cost, budget)
+    assert int(view.tokens_summary[found.nodes].sum()) <= budget

@@ -1,0 +1,250 @@
+"""Citations are checked and resolved, states are told apart, and the account's sums close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from communitree_shared.options import AnswerOptions, SelectionOptions
+from communitree_shared.results import Answer, Point
+from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
+from communitree_workers.query.citations import Resolver, check, nearest_finding
+from communitree_workers.query.map import MapPoint, MapResult
+from communitree_workers.query.points import BatchOutcome, gather_points
+from communitree_workers.query.reduce import plan_reduce
+from communitree_workers.query.references import ids_in, parts_of, reference
+from communitree_workers.query.select import select
+from support.views import TreeShape, view_of
+
+SHAPE = TreeShape((-1, -1, 0, 0, 1, 2, 2), (10,) * 7, (0, 0, 0, 1, 1, 1, 1))
+VIEW = view_of(SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("x [Data: Reports (1, 2, +more)] y", [1, 2]),
+        ("[Data: Report 7]", [7]),
+        ("[Reports (3)]", [3]),
+        ("[data: reports(4,5); Sources (6)]", [4, 5, 6]),
+        ("【数据：报告（1、2，+更多）】", [1, 2]),
+        ("［来源：报告（８）］", [8]),
+        ("[Data: Reports (2-4)]", [2, 3, 4]),
+        ("[Data: Reports (1), Reports (2)]", [1, 2]),
+        ("[1] and [note] and (Reports 5) and [see 7]", []),
+        ("[Data: Entities (5)]", []),
+    ],
+)
+def test_references_are_read_in_many_forms(text: str, ids: list[int]) -> None:
+    assert ids_in(text) == ids
+
+
+def test_references_are_written_in_one_form() -> None:
+    assert reference([3, 1, 3]) == "[Data: Reports (3, 1)]"
+    assert reference(range(9), "Sources") == "[Data: Sources (0, 1, 2, 3, 4, +more)]"
+    assert reference([]) == ""
+    assert parts_of("[Data: Reports (1, +more); Sources (2)]") == [("reports", [1], True), ("sources", [2], False)]
+
+
+def used(text: str, *reports: int) -> Point:
+    return Point(text=text, score=50, adjusted=50, batch=0, reports=list(reports), used=True)
+
+
+def test_unverified_ids_are_marked_and_counted() -> None:
+    checked = check("So. [Data: Reports (2, 99)]\nAnd 【报告（98）】", [used("so", 2)], "en")
+    assert checked.text == "So. [Data: Reports (2, 99 unverified)]\nAnd [Data: Reports (98 unverified)]"
+    assert (checked.cited, checked.unverified) == ([2], [99, 98])
+    assert "未核实" in check("甲。[Data: Reports (99)]", [used("甲", 2)], "zh").text
+
+
+def test_a_point_that_is_not_used_verifies_nothing() -> None:
+    point = used("so", 2)
+    point.used = False
+    assert check("So. [Data: Reports (2)]", [point], "en").unverified == [2]
+
+
+def test_at_most_five_ids_are_shown_and_more_stands_for_the_rest() -> None:
+    point = used("ships sail far", *range(8))
+    checked = check("Ships sail far [Data: Reports (0, 1, +more)].", [point], "en")
+    assert checked.text == "Ships sail far [Data: Reports (0, 1, 2, 3, 4, +more)]."
+    assert checked.cited == list(range(8))
+
+
+def test_marks_are_stable_when_checked_again() -> None:
+    points = [used("so", 2)]
+    once = check("So. [Data: Reports (2, 99)]", points, "en")
+    assert check(once.text, points, "en").text == once.text
+
+
+def test_citations_lead_to_text() -> None:
+    resolver = Resolver(VIEW)
+    leaf = resolver.citation(5, verified=True, kind="reports")
+    assert (leaf.level, leaf.title, leaf.text_units, leaf.documents) == (2, "title 5", ["t5"], ["book.txt"])
+    assert sorted(resolver.citation(0, verified=True, kind="reports").text_units) == ["t3", "t5", "t6"]
+    assert resolver.citation(5, verified=False, kind="reports").text_units == []
+    assert resolver.citation(4711, verified=True, kind="reports").verified is False
+    source = resolver.citation(4, verified=True, kind="sources")
+    assert (source.report, source.text_units, source.title) == (None, ["t4"], "book.txt")
+    narrowed = Resolver(VIEW, lambda community, statement: ["t6"] if "six" in statement else [])
+    assert narrowed.citation(0, verified=True, kind="reports", statements=["six"]).text_units == ["t6"]
+    assert len(narrowed.citation(0, verified=True, kind="reports", statements=["x"]).text_units) == 3
+
+
+def test_the_finding_a_statement_rests_on() -> None:
+    findings = [("Ships", "Ships sail."), ("Bridges", "The bridge fell in 1907.")]
+    assert nearest_finding(findings, "A bridge fell") == 1
+    assert nearest_finding(findings, "Zebra") is None
+
+
+# -- the answer -----------------------------------------------------------------------------------------------------
+
+
+def build(outcomes: list[BatchOutcome], text: str | None, language: str = "en", **more: Any) -> Answer:
+    selected = select(VIEW, SelectionOptions(strategy="leaves"), "q")
+    gathered = gather_points(outcomes, {}, language)
+    if needs_reduce(outcomes, gathered):
+        plan_reduce(gathered, AnswerOptions(max_data_tokens=200), language, rerate=False)
+    reduced = Reduced(text=text if needs_reduce(outcomes, gathered) else None, cause=more.pop("cause", ""))
+    header = Header("job", "Why?", "corpus", "v1")
+    return build_answer(header, selected, outcomes, gathered, reduced, Resolver(VIEW), language=language, **more)
+
+
+def good(*points: tuple[str, float | None, list[int]]) -> BatchOutcome:
+    return BatchOutcome("answered", [3, 4], MapResult([MapPoint(t, s, i) for t, s, i in points]))
+
+
+def bad(cause: str = "the provider answered 500") -> BatchOutcome:
+    return BatchOutcome("failed", [5, 6], cause=cause)
+
+
+SHIPS = ("Ships sail far", 80, [3])
+
+
+def test_answered() -> None:
+    answer = build([good(SHIPS), good(("Bridges fall down", 60, [4]))], "Ships sail far [Data: Reports (3)].")
+    assert answer.status == "answered"
+    assert answer.answer == "Ships sail far [Data: Reports (3)]."
+    assert [p.in_answer for p in answer.points] == [True, False]
+    assert answer.points[1].why_not == "the answer does not use it"
+    assert answer.account.reports.silent == [5, 6]
+    assert answer.account.reports.cited == 2
+    assert [(c.report, c.verified, c.text_units) for c in answer.citations] == [(3, True, ["t3"])]
+    assert any("cited by no point" in w for w in answer.account.warnings)
+
+
+def test_two_of_four_failing_is_partial_and_said_in_the_text() -> None:
+    answer = build([good(SHIPS), bad(), good(), bad()], "Ships sail far [Data: Reports (3)].")
+    assert answer.status == "partial"
+    assert "2 of 4 batches could not be read (the provider answered 500)" in answer.answer
+    assert "Ships sail far" in answer.answer
+    assert answer.account.batches.model_dump() == {
+        "total": 4, "answered": 2, "empty": 1, "failed": 2, "retried": 0, "split": 0, "at_limit": 0, "cached": 0,
+    }  # fmt: skip
+
+
+def test_four_of_four_failing_is_failed_and_never_an_apology() -> None:
+    answer = build([bad()] * 4, None)
+    assert answer.status == "failed"
+    assert "says nothing about the corpus" in answer.answer
+    assert "the provider answered 500" in answer.answer
+
+
+def test_all_empty_is_no_data_without_a_reduce_call() -> None:
+    outcomes = [good(), good(("I don't know", 0, []))]
+    assert not needs_reduce(outcomes, gather_points(outcomes))
+    answer = build(outcomes, "must not appear")
+    assert answer.status == "no_data"
+    assert "hold nothing that answers" in answer.answer
+    assert answer.account.points.zero == 1
+
+
+def test_nothing_found_and_batches_failed_stays_open() -> None:
+    answer = build([good(), bad()], None)
+    assert answer.status == "partial"
+    assert "stays open" in answer.answer
+
+
+def test_a_reduce_that_fails_is_failed_and_the_points_are_kept() -> None:
+    answer = build([good(SHIPS)], None, cause="timeout.")
+    assert answer.status == "failed"
+    assert "1 points were found" in answer.answer
+    assert "timeout" in answer.answer
+    assert answer.account.points.used == 1
+    assert not answer.points[0].in_answer
+
+
+def test_cancelled_and_empty() -> None:
+    assert build([good(SHIPS)], None, cancelled=True).status == "cancelled"
+    empty = build([], None)
+    assert empty.status == "no_data"
+    assert "nothing to read" in empty.answer
+
+
+def test_only_unreadable_scores_is_not_an_answer() -> None:
+    answer = build([good(("Ships", None, [3]))], None)
+    assert answer.status == "no_data"
+    assert answer.account.points.dropped == 1
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status", "words"),
+    [
+        ([good(SHIPS)], "answered", "船"),
+        ([good(SHIPS), bad("超时")], "partial", "2 批中有 1 批未能读取（超时）"),
+        ([good(), bad("超时")], "partial", "问题仍未有定论"),
+        ([good()], "no_data", "没有能回答这个问题的内容"),
+        ([bad("超时")], "failed", "一批也没能读成"),
+    ],
+)
+def test_states_are_told_in_chinese(outcomes: list[BatchOutcome], status: str, words: str) -> None:
+    answer = build(outcomes, "船 [Data: Reports (3)]", "zh")
+    assert answer.status == status
+    assert words in answer.answer
+
+
+POINTS = st.tuples(
+    st.sampled_from(
+        ["ships sail far", "ships sail", "bridges fall", "", "word " * 60, "船在海上", "ships do not sail"]
+    ),
+    st.one_of(st.none(), st.integers(0, 100)),
+    st.lists(st.sampled_from([3, 4, 5, 6, 99]), max_size=3),
+)
+OUTCOMES = st.lists(st.one_of(st.builds(lambda p: good(*p), st.lists(POINTS, max_size=5)), st.builds(bad)), max_size=6)
+PIECES = ["ships sail far ", "[Data: Reports (3, 4)] ", "\n", "[Data: Reports (7, +more)]", "[报告（5）]", "[Data: "]
+TEXTS = st.one_of(
+    st.none(), st.lists(st.sampled_from([*PIECES, "fall [Data: Reports (4, 4, 99)]"]), max_size=8).map("".join)
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(OUTCOMES, TEXTS, st.sampled_from(["en", "zh"]))
+def test_the_sums_close_whatever_happens(outcomes: list[BatchOutcome], text: str | None, language: str) -> None:
+    answer = build(outcomes, text, language)
+    account = answer.account
+    batches, points, citations = account.batches, account.points, account.citations
+    assert batches.answered + batches.failed == batches.total == len(outcomes)
+    assert batches.empty <= batches.answered
+    assert points.used + points.dropped + points.zero + points.duplicate == points.produced == len(answer.points)
+    assert points.in_answer == sum(p.in_answer for p in answer.points) <= points.used
+    assert citations.verified + citations.unverified == citations.total == len(answer.citations)
+    assert account.reports.cited + len(account.reports.silent) == account.reports.selected
+    failed = [o for o in outcomes if o.status == "failed"]
+    if failed and len(failed) == len(outcomes):
+        assert answer.status == "failed"
+    if not failed:
+        assert answer.status != "partial"
+    if answer.status == "answered":
+        assert not failed
+    known = {r for p in answer.points if p.used for r in p.reports}
+    for citation in answer.citations:
+        assert not citation.verified or (citation.report in known and citation.text_units)
+    for point in answer.points:
+        assert bool(point.why_not) != point.in_answer
+    if answer.status not in ("answered",):
+        assert answer.answer
+    assert Answer.model_validate_json(answer.model_dump_json()) == answer
+    for outcome in outcomes:
+        assert BatchOutcome.from_json(outcome.to_json()) == outcome
