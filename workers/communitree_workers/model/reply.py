@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from communitree_shared.errors import BadInput
-from communitree_workers.model import lenient
+from communitree_workers.model import lenient, marks
+from communitree_workers.model.strings import Looks
 
 #: More places than this where JSON could begin are prose.
 _MOST_STARTS = 60
@@ -31,9 +32,7 @@ _MEMBERS = re.compile(r"\s*[\"“'][^\"”'\n{}\[\]]{1,80}[\"”']\s*[:：]")
 _MORE_MEMBERS = re.compile(r"\s*[,，]\s*[\"“'][^\"”'\n{}\[\]]{1,80}[\"”']\s*[:：]")
 _ESCAPED_WHOLE = re.compile(r"[{\[]\s*(?:\{\s*)?\\+\"")
 #: Strict JSON that says something else than its writer meant: `"\frac"`, `"C:\temp\new"`.
-_MEANT_LITERALLY = re.compile(
-    rf"(?<!\\)(?:\\\\)*\\(?:{lenient.LATEX.pattern})|(?<![A-Za-z0-9])[A-Za-z]:\\(?!\\)[bfnrtu]"
-)
+_MEANT_LITERALLY = re.compile(rf"(?<!\\)(?:\\\\)*\\(?:{marks.LATEX.pattern})|(?<![A-Za-z0-9])[A-Za-z]:\\(?!\\)[bfnrtu]")
 _BETWEEN = re.compile(r"[\s,，;]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,7 +60,7 @@ def parse_json(text: str, *, ended: bool = False) -> tuple[Any, int]:
 
 def read(text: str, *, ended: bool = False) -> Reading:
     """As `parse_json`, and say whether the reply was cut off."""
-    stripped = text.strip()
+    stripped = text.lstrip("\ufeff").strip()
     if not _MEANT_LITERALLY.search(stripped):
         try:
             value = orjson.loads(stripped)
@@ -77,7 +76,7 @@ def read(text: str, *, ended: bool = False) -> Reading:
     if surrogates:
         stripped = _LONE_SURROGATE.sub("\ufffd", stripped)
     found = None
-    looks = lenient.Looks()
+    looks = Looks()
     for part in _parts(stripped):
         found = _search(part, ended, looks)
         if found is not None:
@@ -94,26 +93,41 @@ def read(text: str, *, ended: bool = False) -> Reading:
 def _parts(text: str) -> list[str]:
     """Where to look, best first: after the model's thinking, inside fences, everywhere."""
     parts: list[str] = []
-    body = text
-    opened = _THINK_BLOCK.match(text)
-    first = text[:1]
-    if opened or first not in ("{", "["):
-        ends = list(_THINK_END.finditer(text))
-        if ends and ends[-1].end() < len(text) and (opened or not _FENCE.match(text)):
-            body = text[ends[-1].end() :]
-    if body.lstrip()[:1] not in ("{", "["):
-        opening = _FENCE.search(body)
-        if opening is not None and (
-            _START.match(body[opening.end() :].lstrip()) or _MEMBERS.match(body, opening.end())
-        ):
-            parts.append(body[opening.end() :])
+    body = _after_thinking(text)
+    opening = _FENCE.search(body)
+    if opening is not None and not _within_json(body, opening):
+        inside = body[opening.end() :]
+        if _START.match(inside.lstrip()) or _MEMBERS.match(inside):
+            parts.append(inside)
     parts.append(body)
     if body is not text:
         parts.append(text)
     return parts
 
 
-def _search(text: str, ended: bool, looks: lenient.Looks) -> Reading | None:
+def _after_thinking(text: str) -> str:
+    """The text after a block of thinking, whose opening tag some servers leave out."""
+    end = _THINK_END.search(text)
+    if end is None or end.end() >= len(text) or (not _THINK_BLOCK.match(text) and _within_json(text, end)):
+        return text
+    return text[end.end() :]
+
+
+def _within_json(text: str, mark: re.Match[str]) -> bool:
+    """Whether a tag or fence stands inside JSON that begins before it: then it is text like any other."""
+    first = _START.search(text, 0, mark.start())
+    looks = Looks(2_000)
+    for _ in range(_MOST_STARTS):
+        if first is None:
+            return False
+        stop, reading = _read_at(text, first.start(), True, looks)
+        if reading is not None and stop >= mark.end():
+            return True
+        first = _START.search(text, max(stop, first.end()), mark.start())
+    return False
+
+
+def _search(text: str, ended: bool, looks: Looks) -> Reading | None:
     """Read at every place where JSON could begin; the longest reading wins, neighbours make a list."""
     found: list[tuple[int, int, Reading]] = []
     at = starts = 0
@@ -143,7 +157,7 @@ def _search(text: str, ended: bool, looks: lenient.Looks) -> Reading | None:
     return _choose(text, found)
 
 
-def _read_at(text: str, begin: int, ended: bool, looks: lenient.Looks) -> tuple[int, Reading | None]:
+def _read_at(text: str, begin: int, ended: bool, looks: Looks) -> tuple[int, Reading | None]:
     if _ESCAPED_WHOLE.match(text, begin):
         unescaped = (
             text[begin:].replace('\\\\"', "\x00").replace('\\"', '"').replace("\x00", '\\"').replace("\\n", "\n")
