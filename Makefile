@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@[ -x $(BIN)/python ] && $(BIN)/pip --version >/dev/null 2>&1 || { \
 	  echo "making $(VENV) with $$($(PYTHON) --version)"; "$(PYTHON)" -m venv --clear $(VENV); }
 	@echo "installing the packages of pyproject.toml into $(VENV) (about 600 MB)"
-	@$(BIN)/$(PIP) install --constraint constraints.txt --editable '.[workers,embedded,dev]'
+	@$(BIN)/$(PIP) install --constraint constraints.txt --editable '.[workers,embedded,documents,dev]'
 	@touch $@
 	@echo "installed: $(BIN)/communitree"
 
@@ -71,7 +71,7 @@ docs: install ## write the generated parts of the documentation again
 	$(BIN)/python docs/generate.py
 
 constraints: install ## pin the newest packages that fit (needs the tool uv)
-	uv pip compile pyproject.toml --extra workers --extra embedded --extra dev \
+	uv pip compile pyproject.toml --extra workers --extra embedded --extra documents --extra dev \
 	  --python-version 3.11 --universal --upgrade --no-header --no-annotate --quiet --output-file constraints.txt
 	uv pip compile pyproject.toml --extra workers --extra embedded --extra bench \
 	  --python-version 3.11 --universal --upgrade --no-header --no-annotate --quiet --output-file constraints-bench.txt
