@@ -40,6 +40,8 @@ _ORGANIZATION_ENDS = (
     "研究所",
     "中心",
 )
+#: They end a phrase: 清华大学 研究 台风 is no name.
+_ORGANIZATION_WORDS = frozenset(word for word in _ORGANIZATION_ENDS if len(word) > 1)
 _HOUSES = ("府", "庙", "寺", "庵", "宫")
 _LONGEST = 4
 
@@ -55,6 +57,9 @@ def candidates(sentence: str) -> list[Candidate]:
         name = tag[:2] == "nr" and len(word) > 1 and word not in _GENERIC
         if noun and not name:
             run.append(word)
+            if tag == "nt" or word in _ORGANIZATION_WORDS:
+                _add_run(out, run)
+                run = []
             continue
         if run:
             _add_run(out, run)

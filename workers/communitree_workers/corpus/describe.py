@@ -24,7 +24,7 @@ def describe_entities(
 ) -> list[str]:
     """Return a description for each entity: up to three sentences, those that begin with it and say something first."""
     length = (spans[2] - spans[1])[sentence]
-    score = 3.0 * (position == 0) + 1.0 * (position == 1) + 2.0 * ((length > 40) & (length < 250)) - 1.0 * (length < 20)
+    score = 3.0 * (position == 0) + 1.0 * (position == 1) + 2.0 * ((length > 25) & (length < 250)) - 1.0 * (length < 20)
     order = np.lexsort((sentence, -score, entity))
     entity, sentence = entity[order], sentence[order]
     fresh = np.ones(len(entity), dtype=bool)
@@ -66,7 +66,7 @@ def describe_edges(
         at = np.minimum(np.searchsorted(known, probe), max(len(known) - 1, 0))
         hit = known[at] == probe if len(known) else np.zeros(0, dtype=bool)
         edge, where = edge[hit], where[hit]
-        cost = np.where(length[where] < 40, 1_000, length[where])
+        cost = np.where(length[where] < 25, 1_000, length[where])
         order = np.lexsort((where, cost, edge))
         firsts = order[np.unique(edge[order], return_index=True)[1]]
         best[edge[firsts]] = where[firsts]

@@ -31,7 +31,7 @@ class Document:
     id: str
     content: str
     title: str
-    text: str
+    text: str = field(repr=False)
     source: str
     encoding: str = "utf-8"
     metadata: Mapping[str, str] = field(default_factory=dict)

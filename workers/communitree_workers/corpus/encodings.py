@@ -22,6 +22,10 @@ _UTF8_PAIR = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf
 _HIGH = re.compile(rb"[\x80-\xff]")
 #: Both bytes high: where nearly all Chinese text in GB encodings lies, and where accented Latin hardly ever is.
 _GB_PAIR = re.compile(rb"(?:[\xa1-\xa9\xb0-\xf7][\xa1-\xfe])+")
+#: What hardly stands in text: controls, rare scripts, private use, and what is no character.
+_UNLIKELY = re.compile(
+    r"[^\t\n\r\f\x20-\x7e\u00a0-\u024f\u0370-\u052f\u2000-\u206f\u20a0-\u22ff\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef]"
+)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -92,17 +96,11 @@ def _legacy(sample: bytes, utf8: Detected, declared: str) -> Detected:
 
 
 def _utf16(sample: bytes) -> str:
-    """Tell UTF-16 without a mark by where its zero bytes stand; text has them on one side, programs on both."""
-    sample = sample[: len(sample) // 2 * 2]
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    if min(even, odd) * 20 > max(even, odd):
-        return ""
-    name = "utf-16-be" if even > odd else "utf-16-le"
-    try:
-        text = sample.decode(name)
-    except UnicodeDecodeError as error:
-        if error.start < len(sample) - 2:
-            return ""
-        text = sample.decode(name, "ignore")
-    strange = sum(1 for c in text if not (c.isprintable() or c.isspace()) or "\ue000" <= c <= "\uf8ff")
-    return "" if strange > len(text) * 0.02 else name
+    """Tell UTF-16 without a mark from programs and pictures by reading it both ways."""
+    best, least = "", 0.02
+    for name in ("utf-16-le", "utf-16-be"):
+        text = sample[: len(sample) // 2 * 2].decode(name, "replace")
+        strange = len(_UNLIKELY.findall(text)) / max(1, len(text))
+        if strange < least:
+            best, least = name, strange
+    return best

@@ -62,7 +62,8 @@ def candidates(sentence: str) -> list[Candidate]:
             ordinary = fresh and lone and kind == PROPER and j < n and tokens[j][0] in (COMMON, LITERAL)
             if not ordinary:  # "Class definitions are …" is an ordinary phrase that happens to open the sentence
                 if not lone or kind == PROPER or (kind == TITLE and not fresh):
-                    _add_name(out, tokens[i:j], START if fresh and lone else NAME)
+                    joined = any(word[0] == JOIN for word in tokens[i:j])  # "Tugboats of Bayline Shipping"
+                    _add_name(out, tokens[i:j], START if fresh and (lone or joined) else NAME)
                 before, fresh, i = PROPER, False, j
                 continue
         if kind in _PHRASE or kind == PROPER:
@@ -130,7 +131,8 @@ def _add_phrases(out: list[Candidate], run: list[Word], before: int, after: int)
     start = 0
     for at, word in enumerate(run):
         if word[0] == LITERAL and word[3]:
-            _add_phrase(out, run[start:at], before)
+            piece = run[start:at]
+            _add_phrase(out, piece[:-1] if len(piece) > 1 and _verb_like(piece) else piece, before)
             out.append(Candidate(word[2], word[1], CODE, "code", word[2]))
             start, before = at + 1, BREAK
         elif at > start and word[1].endswith("ing") and at + 1 < len(run) and _is_plural(run[at - 1]):
@@ -159,7 +161,7 @@ def _add_phrase(out: list[Candidate], run: list[Word], before: int) -> None:
 
 
 def _is_plural(word: Word) -> bool:
-    return word[0] == COMMON and word[1].endswith("s") and word[2] != word[1].lower()
+    return word[0] in (COMMON, PROPER) and word[1].endswith("s") and word[2] != word[1].lower()
 
 
 def _verb_like(run: list[Word]) -> bool:

@@ -53,8 +53,13 @@ class _Visible(HTMLParser):
             self.parts.append("\n" if tag in _LINES else "\n\n")
 
     def handle_data(self, data: str) -> None:
-        if not self.hidden:
-            self.parts.append(data if self.pre else _SPACE.sub(" ", data))
+        if self.hidden:
+            return
+        if not self.pre:
+            data = _SPACE.sub(" ", data)
+            if not self.parts or self.parts[-1].endswith("\n"):
+                data = data.lstrip(" ")
+        self.parts.append(data)
 
 
 def html_to_text(html: str) -> str:
@@ -63,6 +68,5 @@ def html_to_text(html: str) -> str:
     parser.feed(html)
     parser.close()
     text = "".join(parser.parts)
-    text = re.sub(r"[ \t]*\n[ \t]*(?=\n)|[ \t]+(?=\n)", "\n", text) if "\n" in text else text
-    text = re.sub(r"\n ", "\n", text)
+    text = re.sub(r"[ \t]+(?=\n)", "", text)
     return re.sub(r"\n{3,}", "\n\n", text).strip()

@@ -28,9 +28,11 @@ def prose(text: str) -> str:
     if "://" in text or "www." in text:
         text = _LINK_TARGET.sub(_blank, text)
         text = _URL.sub(_blank, text)
-    if "\n " in text or "\n\t" in text:
+    if ">>>" in text:
         text = _PROMPT.sub(_blank, text)
+    if "::=" in text:
         text = _GRAMMAR.sub(_blank, text)
+    if "\n " in text or "\n\t" in text:
         text = _INDENTED.sub(_blank_code, text)
     if "***" in text or "---" in text or "===" in text or "~~~" in text or '"""' in text or "^^^" in text:
         # A ruler ends a heading: a full stop's work is done by an empty line.

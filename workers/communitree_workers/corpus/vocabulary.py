@@ -76,7 +76,9 @@ def _verdict(key: str, parts: str, what: str, counts: list[int], text_units: int
             needed = 2 if what != "person" or rjieba.has_word(key) or key[0] in _SURNAMES else 3
             return total >= needed and len(key) > 1, what if what != "term" else "name"
         return len(key) > 1 and (total >= 2 if several else (total >= 3 and rjieba.has_word(key)) or total >= 5), "term"
-    if named or (counts[START] == total and several):
+    if counts[START] == total and several:
+        return total >= 2, what
+    if named:
         return (total >= rare and len(key) > 2) or (total >= 3 and len(key) == 2), "name" if what in (
             "term",
             "code",
@@ -143,7 +145,8 @@ def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints) -> int:
             m = index[core]
             glue = set(key[:left] + key[len(key) - right :])
             plain = glue <= _EDGES and totals[m] * 2 >= totals[n]
-            accident = totals[n] <= 2 and totals[m] >= 10 and left + right == 1 and (left == 0 or key[0] not in _SURNAMES)
+            rare = totals[n] <= 2 and totals[m] >= 10
+            accident = rare and left + right == 1 and (left == 0 or key[0] not in _SURNAMES)
             if (plain or accident) and (best < 0 or totals[m] > totals[best]):
                 best = m
     return best

@@ -1,0 +1,56 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from communitree_workers.corpus.markup import prose
+
+
+def words(text):
+    return prose(text).split()
+
+
+def test_fenced_code_goes():
+    assert words("Before.\n```python\nx = 1\n```\nAfter.") == ["Before.", "After."]
+    assert words("Before.\n```\nnever closed\n") == ["Before."]
+
+
+def test_headings_lose_their_rulers_and_stand_alone():
+    text = "Class definitions\n*****************\n\nA class."
+    assert prose(text).startswith("Class definitions\n\n")
+    assert words("## Heading\ntext") == ["Heading", "text"]
+    assert words("Title\n~~~~~\n\ntext\n\nOther\n~~~~~\nmore") == ["Title", "text", "Other", "more"]
+
+
+def test_links_keep_their_words():
+    assert words("See [the docs](https://example.org/a_(b)) or https://example.org/x.") == (
+        ["See", "[the", "docs]", "or"]
+    )
+
+
+def test_indented_code_goes_and_indented_text_stays():
+    code = "Hence:\n\n   class Foo:\n       x = f(1)\n\nis it."
+    assert words(code) == ["Hence:", "is", "it."]
+    quote = (
+        "He said:\n\n   This is a quotation of some length that goes on\n   over two lines of ordinary words.\n\nEnd."
+    )
+    assert "quotation" in words(quote)
+
+
+def test_prompts_and_grammar_go():
+    assert words("Text.\n>>> f(1)\nMore.\nstmt ::= a | b\n") == ["Text.", "More."]
+
+
+def test_tags_and_emphasis_go():
+    assert words("A <b>bold</b> **word** and *one* more&nbsp;x") == ["A", "bold", "word", "and", "one", "more", "x"]
+
+
+def test_identifiers_and_chinese_stay():
+    text = "The method __init__ of a_b * c。《红楼梦》里的人物。"
+    assert prose(text) == text
+
+
+@given(st.text(alphabet="ab \n`~*#<>=-_|[]()0.:;汉", max_size=200))
+def test_offsets_stay(text):
+    clean = prose(text)
+    assert len(clean) == len(text)
+    assert all(c == o or c in " \n" for c, o in zip(clean, text, strict=True))
+    assert all(c == "\n" for c, o in zip(clean, text, strict=True) if o == "\n")
