@@ -15,6 +15,7 @@ from communitree_workers.corpus.graph_import.grouping import (
     content_ids,
     groups_of,
     joined,
+    reordered,
     united,
 )
 from communitree_workers.corpus.graph_import.names import Reader, blank
@@ -59,9 +60,9 @@ def read_entities(reader: Reader, notes: Notes, *, repeated: bool = False) -> En
         notes.warn(pc.sum(untitled).as_py() or 0, "entities without a title are shown by their id")
     columns["title"] = pc.if_else(untitled, columns["id"], written)
     columns["id"] = _or_hash(columns["id"], columns["title"])
-    order = pa.array(canonical_order(nfc(columns["title"]), columns["id"], columns["description"]))
-    columns = {name: column.take(order) for name, column in columns.items()}
-    written = written.take(order)
+    columns["written"] = written
+    columns = reordered(columns, canonical_order(nfc(columns["title"]), columns["id"], columns["description"]))
+    written = columns.pop("written")
     if pc.count_distinct(columns["id"]).as_py() < len(written):
         columns, written = _one_row_an_id(columns, written, notes, quiet=repeated)
     doubled = len(written) - pc.count_distinct(columns["title"]).as_py()

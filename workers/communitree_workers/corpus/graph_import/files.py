@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -50,9 +50,11 @@ class Raw:
 
     file: str
     table: pa.Table
+    have: list[str] = field(default_factory=list)
     named: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.have = self.have or list(self.table.column_names)
         self.named = {name.strip().lower(): name for name in reversed(self.table.column_names)}
 
     def find(self, *names: str) -> str | None:
@@ -98,8 +100,8 @@ def sort_out(files: Mapping[str, Source]) -> tuple[dict[str, str], list[str]]:
     return known, others
 
 
-def load(file: str, source: Source) -> Raw:
-    """Return the file's table.
+def load(file: str, source: Source, wanted: Collection[str] = ()) -> Raw:
+    """Return the file's table. `wanted`: the only columns to read of a Parquet file, in lower case; () is all.
 
     Raises:
         BadInput: the file is damaged or not what its name says; names the place as far as it is known.
@@ -107,7 +109,7 @@ def load(file: str, source: Source) -> Raw:
     suffix = PurePosixPath(file.lower()).suffix
     try:
         if suffix == ".parquet":
-            return Raw(file, pq.read_table(source if isinstance(source, Path) else io.BytesIO(_bytes(source))))
+            return _parquet(file, source, wanted)
         data = _bytes(source)
         if suffix in (".csv", ".tsv"):
             return Raw(file, _csv(data, "\t" if suffix == ".tsv" else None))
@@ -115,6 +117,15 @@ def load(file: str, source: Source) -> Raw:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         expected = "tables in Parquet" if suffix == ".parquet" else f"a table as {suffix[1:].upper()} in UTF-8"
         raise BadInput(f"{file}: expected {expected}: {error}", hint="Write the file again.") from error
+
+
+def _parquet(file: str, source: Source, wanted: Collection[str]) -> Raw:
+    """Leave unread what nobody asks for: embeddings are most of an old entities table."""
+    stored = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(_bytes(source)))
+    have = list(stored.schema_arrow.names)
+    chosen = [name for name in have if not wanted or name.strip().lower() in wanted]
+    table = stored.read(columns=chosen)
+    return Raw(file, table if chosen else pa.table({}), have)
 
 
 def _bytes(source: Source) -> bytes:

@@ -17,6 +17,23 @@ def content_ids(*parts: pa.Array) -> pa.Array:
     return pa.array([hashlib.sha256(text.encode()).hexdigest()[:32] for text in joined.to_pylist()], pa.string())
 
 
+def reordered(columns: dict[str, pa.Array], rows: Ints) -> dict[str, pa.Array]:
+    """Return these rows of all columns, without a copy where they are all rows in order."""
+    count = len(next(iter(columns.values())))
+    if len(rows) == count and (rows == np.arange(count)).all():
+        return columns
+    indices = pa.array(rows)
+    return {name: column.take(indices) for name, column in columns.items()}
+
+
+def numbered(given: pa.Array) -> bool:
+    """Say whether each row has a number of its own."""
+    if given.null_count or not len(given):
+        return not len(given)
+    ranked = np.sort(given.to_numpy())
+    return bool(ranked[0] >= 0 and (np.diff(ranked) > 0).all())
+
+
 def canonical_order(*keys: pa.Array) -> Ints:
     """Return the rows sorted by these keys, so that the order of rows in a file changes nothing."""
     table = pa.table(list(keys), names=[str(i) for i in range(len(keys))])
@@ -63,8 +80,8 @@ def joined(texts: pa.Array, group: Ints, count: int) -> pa.Array:
     return pc.binary_join(to_lists(group[first], texts.take(pa.array(first)), count), "\n")
 
 
-def numbering(given: pa.Array, order: Ints) -> tuple[Ints, int]:
-    """Return a distinct number for each row, and how many had to be given a new one.
+def numbering(given: pa.Array, order: Ints) -> Ints:
+    """Return a distinct number for each row.
 
     Numbers that are there stay (the first row in `order` that has one keeps it); the others follow the highest.
     """
@@ -79,4 +96,4 @@ def numbering(given: pa.Array, order: Ints) -> tuple[Ints, int]:
     ranked[~keeps] = start + np.arange(int((~keeps).sum()))
     out = np.empty(len(values), np.int64)
     out[order] = ranked
-    return out, int((~keeps).sum())
+    return out

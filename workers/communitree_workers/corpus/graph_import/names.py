@@ -50,6 +50,12 @@ ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
 _JOINED = {(COMMUNITIES, "text_unit_ids"), (COMMUNITIES, "relationship_ids")}
 
 
+#: Every column that any table is read for, the nodes table's included.
+WANTED = frozenset(name for columns in COLUMNS.values() for name in columns) | frozenset(
+    name for columns in ALIASES.values() for names in columns.values() for name in names
+)
+
+
 class Reader:
     """The columns of one file, by our names. `column` is None where the file has no such column."""
 
@@ -74,7 +80,7 @@ class Reader:
         """Raise `BadInput` unless the file has one of these columns."""
         if all(self.spelled(column) is None for column in columns):
             wanted = " or ".join(name for column in columns for name in ALIASES[self.name].get(column, (column,)))
-            have = ", ".join(self.raw.table.column_names[:20]) or "none"
+            have = ", ".join(self.raw.have[:20]) or "none"
             raise BadInput(
                 f"{self.file}: column {columns[0]} is missing: expected {wanted}, found the columns {have}.",
                 hint=f"Name the column, or rename the file if it is no table of {self.name.replace('_', ' ')}.",

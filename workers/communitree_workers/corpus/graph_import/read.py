@@ -24,8 +24,8 @@ from communitree_shared.tables import (
 from communitree_workers.corpus.graph_import.account import Notes, named
 from communitree_workers.corpus.graph_import.entities import Entities, nfc, no_entities, read_entities
 from communitree_workers.corpus.graph_import.files import NODES, Raw, Source, is_readable, load, sort_out
-from communitree_workers.corpus.graph_import.grouping import canonical_order, numbering
-from communitree_workers.corpus.graph_import.names import ALIASES, Reader, blank
+from communitree_workers.corpus.graph_import.grouping import canonical_order, numbered, numbering, reordered
+from communitree_workers.corpus.graph_import.names import ALIASES, WANTED, Reader, blank
 from communitree_workers.corpus.graph_import.references import no_covariates, read_covariates, unite
 from communitree_workers.corpus.graph_import.relationships import (
     Relationships,
@@ -98,12 +98,12 @@ def read_graph(files: Mapping[str, Source], options: IndexOptions) -> Imported:
 def _raws(files: Mapping[str, Source], notes: Notes) -> tuple[dict[str, Raw], list[Raw]]:
     """Return the known tables, and the files that hold relationships."""
     known, others = sort_out(files)
-    raws = {name: load(file, files[file]) for name, file in known.items() if name != RELATIONSHIPS}
-    edges = [load(known[RELATIONSHIPS], files[known[RELATIONSHIPS]])] if RELATIONSHIPS in known else []
+    raws = {name: load(file, files[file], WANTED) for name, file in known.items() if name != RELATIONSHIPS}
+    edges = [load(known[RELATIONSHIPS], files[known[RELATIONSHIPS]], WANTED)] if RELATIONSHIPS in known else []
     if not edges:
         for file in [file for file in others if is_readable(file)]:
             try:
-                raw = load(file, files[file])
+                raw = load(file, files[file], WANTED)
             except BadInput:
                 if len(files) == 1:
                     raise
@@ -170,14 +170,15 @@ def _tree(
 
 def _table(name: str, columns: Columns, *order: str) -> pa.Table:
     """Return the conforming table, sorted by its numbers; rows without one of their own follow in this order."""
-    keys = [nfc(columns[key]) if key == "title" else columns[key] for key in order]
     given = columns["human_readable_id"]
-    complete = given.null_count == 0 and len(np.unique(given.to_numpy())) == len(given)
-    rows = np.arange(len(given)) if complete else canonical_order(*keys)
-    number, _ = numbering(given, rows)
+    if numbered(given):
+        number = given.to_numpy().astype(np.int64)
+    else:
+        keys = [nfc(columns[key]) if key == "title" else columns[key] for key in order]
+        number = numbering(given, canonical_order(*keys))
     columns = {**columns, "human_readable_id": pa.array(number)}
     for column, kind in COLUMNS[name].items():
         if kind in ("int", "float"):
             columns[column] = pc.fill_null(columns[column], 0)
-    table = pa.table({column: columns[column] for column in COLUMNS[name]})
-    return conform(name, table.take(pa.array(np.argsort(number, kind="stable"))))
+    columns = reordered(columns, np.argsort(number, kind="stable").astype(np.int64))
+    return conform(name, pa.table({column: columns[column] for column in COLUMNS[name]}))

@@ -33,12 +33,23 @@ def unite(
         before = positions(ids, was[0])
         owner = np.where(before >= 0, was[1][before], owner)
     notes.warn(int((owner < 0).sum()), f"references of text units to unknown {what} were dropped")
+    sound = _distinct(left, right)
+    sound_back = _distinct(unit, owner) and (was is None or len(was[0]) == len(owners["id"]))
+    said, said_back = len(left), len(unit)
     left, right = np.concatenate([left, owner]), np.concatenate([right, unit])
-    known = (left >= 0) & (right >= 0)
+    known = (right >= 0) & (left >= 0)
     left, right = unique_pairs(left[known], right[known])
-    owners["text_unit_ids"] = to_lists(left, units["id"].take(pa.array(right)), len(owners["id"]))
-    right, left = unique_pairs(right, left)
-    units[back] = to_lists(right, owners["id"].take(pa.array(left)), len(units["id"]))
+    # What is whole already stays in the order in which it came.
+    if len(left) != said or not sound:
+        owners["text_unit_ids"] = to_lists(left, units["id"].take(pa.array(right)), len(owners["id"]))
+    if len(left) != said_back or not sound_back:
+        right, left = unique_pairs(right, left)
+        units[back] = to_lists(right, owners["id"].take(pa.array(left)), len(units["id"]))
+
+
+def _distinct(left: Ints, right: Ints) -> bool:
+    """Say whether all pairs are of known rows and none stands twice."""
+    return bool((left >= 0).all() and (right >= 0).all()) and len(unique_pairs(left, right)[0]) == len(left)
 
 
 def read_covariates(reader: Reader, entities: Entities, units: Columns, notes: Notes) -> Columns:

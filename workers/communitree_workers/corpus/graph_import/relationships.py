@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, RELATIONSHIPS, WEIGHT_SCALE
+from communitree_shared.tables import COLUMNS, ENTITIES, RELATIONSHIPS, WEIGHT_SCALE
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.ends import resolve
 from communitree_workers.corpus.graph_import.entities import Entities, nfc
@@ -19,7 +19,9 @@ from communitree_workers.corpus.graph_import.grouping import (
     content_ids,
     groups_of,
     joined,
+    numbered,
     renumber,
+    reordered,
     united,
 )
 from communitree_workers.corpus.graph_import.names import Reader
@@ -53,12 +55,8 @@ def read_relationships(readers: Sequence[Reader], entities: Entities, notes: Not
     columns = {name: one_chunk(pa.chunked_array([part[name] for part in parts])) for name in parts[0]}
     count = len(columns["id"])
     entities, ends = _ends(columns, entities, notes)
-    titles = _title_ranks(entities)
-    order = canonical_order(
-        _number(columns["human_readable_id"]), pa.array(titles[ends[0]]), pa.array(titles[ends[1]]), columns["id"],
-        columns["description"], columns["weight"],
-    )  # fmt: skip
-    columns = {name: column.take(pa.array(order)) for name, column in columns.items()}
+    order = _order(columns, ends, entities)
+    columns = reordered(columns, order)
     source, target = ends[0][order], ends[1][order]
     low, high = np.minimum(source, target), np.maximum(source, target)
     group, first = renumber(low * max(len(entities), 1) + high)
@@ -108,24 +106,33 @@ def _ends(columns: dict[str, pa.Array], entities: Entities, notes: Notes) -> tup
     return entities, [rows[:count], rows[count:]]
 
 
-def _title_ranks(entities: Entities) -> Ints:
-    order = canonical_order(entities.columns["title"], entities.columns["id"])
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank
-
-
-def _number(given: pa.Array) -> pa.Array:
-    return pc.fill_null(given, np.iinfo(np.int64).max)
+def _order(columns: dict[str, pa.Array], ends: list[Ints], entities: Entities) -> Ints:
+    """Return the rows by their numbers; where they have none of their own, by ends and content."""
+    given = columns["human_readable_id"]
+    if numbered(given):
+        return np.argsort(given.to_numpy(), kind="stable").astype(np.int64)
+    titles = np.empty(len(entities), np.int64)
+    titles[canonical_order(entities.columns["title"], entities.columns["id"])] = np.arange(len(entities))
+    return canonical_order(
+        pc.fill_null(given, np.iinfo(np.int64).max), pa.array(titles[ends[0]]), pa.array(titles[ends[1]]),
+        columns["id"], columns["description"], columns["weight"],
+    )  # fmt: skip
 
 
 def _merged(columns: dict[str, pa.Array], group: Ints, first: Ints) -> dict[str, pa.Array]:
     count = len(first)
-    firsts = pa.array(first)
-    out = {name: column.take(firsts) for name, column in columns.items()}
+    out = reordered(columns, first)
     out["weight"] = pa.array(_sums(columns["weight"].to_numpy(zero_copy_only=False), group, count))
-    out["description"] = joined(columns["description"], group, count)
-    out["text_unit_ids"] = united(columns["text_unit_ids"], group, count)
+    several = np.bincount(group, minlength=count) > 1
+    place = np.cumsum(several) - 1
+    rows = np.flatnonzero(several[group])
+    within, groups = place[group[rows]], int(several.sum())
+    mask = pa.array(several)
+    texts = joined(columns["description"].take(pa.array(rows)), within, groups)
+    out["description"] = pc.replace_with_mask(out["description"], mask, texts)
+    lists = united(columns["text_unit_ids"].take(pa.array(rows)), within, groups)
+    both = pa.concat_arrays([out["text_unit_ids"], lists])
+    out["text_unit_ids"] = both.take(pa.array(np.where(several, count + place, np.arange(count))))
     return out
 
 
@@ -142,6 +149,8 @@ def _sums(weights: Floats, group: Ints, count: int) -> Floats:
 def _ids(columns: dict[str, pa.Array], notes: Notes) -> pa.Array:
     ids = columns["id"]
     missing = pc.equal(ids, "").to_numpy(zero_copy_only=False)
+    if not missing.any() and pc.count_distinct(ids).as_py() == len(ids):
+        return ids
     _, owners = groups_of(ids)
     again = np.ones(len(ids), bool)
     again[owners] = False
@@ -185,5 +194,5 @@ def with_text_of_edges(entities: Entities, relationships: Relationships, made_fr
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
     relationships.source, relationships.target = place[relationships.source], place[relationships.target]
-    rows = pa.array(order)
-    return Entities({name: column.take(rows) for name, column in columns.items()}, entities.written.take(rows))
+    columns = reordered({**columns, "written": entities.written}, order)
+    return Entities({name: columns[name] for name in COLUMNS[ENTITIES]}, columns["written"])

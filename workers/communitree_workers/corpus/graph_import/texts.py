@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from communitree_shared import tokens
 from communitree_shared.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus.graph_import.account import Notes
-from communitree_workers.corpus.graph_import.grouping import canonical_order, content_ids, groups_of
+from communitree_workers.corpus.graph_import.grouping import canonical_order, content_ids, groups_of, reordered
 from communitree_workers.corpus.graph_import.names import Reader, blank
 from communitree_workers.corpus.graph_import.values import refuse_empty, string_lists
 from communitree_workers.tables.columns import Ints, flatten, positions, to_lists, unique_pairs
@@ -50,18 +50,13 @@ def _blank(name: str, count: int) -> Columns:
     return {column: blank(name, column, count) for column in COLUMNS[name]}
 
 
-def _take(columns: Columns, rows: Ints) -> Columns:
-    indices = pa.array(rows)
-    return {name: column.take(indices) for name, column in columns.items()}
-
-
 def _distinct(columns: Columns, what: str, notes: Notes, *order: str) -> tuple[Columns, Ints]:
     """Return the columns in canonical order with one row an id, and the rows taken."""
     rows = canonical_order(columns["id"], *(columns[name] for name in order))
     _, first = groups_of(columns["id"].take(pa.array(rows)))
     notes.warn(len(rows) - len(first), f"{what} repeat an id and were left out")
     rows = rows[first]
-    return _take(columns, rows), rows
+    return reordered(columns, rows), rows
 
 
 def _units(reader: Reader, encoding: str, notes: Notes) -> tuple[Columns, tuple[Ints, pa.Array]]:

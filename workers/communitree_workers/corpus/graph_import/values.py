@@ -68,7 +68,8 @@ def text(column: pa.Array | pa.ChunkedArray, file: str, name: str) -> pa.Array:
         row = int(np.argmax(pc.is_valid(array).to_numpy(zero_copy_only=False)))
         refuse(file, name, row, "a text", array[row].as_py())
     try:
-        return pc.fill_null(array.cast(pa.string()), "")
+        strings = array.cast(pa.string())
+        return pc.fill_null(strings, "") if strings.null_count else strings
     except pa.ArrowException as error:
         raise BadInput(f"{file}: column {name}: expected texts, found {kind}: {error}") from error
 
