@@ -1,14 +1,19 @@
 """Two small corpora of our own, one English, one Chinese, with names and topics that extraction must find."""
 
 ENGLISH = [
-    "Mara Lindqvist runs the Port Alder Harbour Authority. The Port Alder Harbour Authority owns the container terminal. "
-    "In March the container terminal was closed after the storm surge. Mara Lindqvist blamed Bayline Shipping for the delay. "
-    "Bayline Shipping operates nine tugboats. The tugboats could not leave the container terminal during the storm surge.",
-    "Dr. Oskar Petrov studied the storm surge at the University of Tallow. He said the sea wall was too low. "
+    "Mara Lindqvist runs the Port Alder Harbour Authority. The Port Alder Harbour Authority owns the "
+    "container terminal. "
+    "In March the container terminal was closed after the storm surge. "
+    "Mara Lindqvist blamed Bayline Shipping for the delay. "
+    "Bayline Shipping operates nine tugboats. "
+    "The tugboats could not leave the container terminal during the storm surge.",
+    "Dr. Oskar Petrov studied the storm surge at the University of Tallow. "
+    "He said the sea wall was too low. "
     "The sea wall protects the container terminal and the fish market. Oskar Petrov warned Mara Lindqvist twice. "
     "The University of Tallow measured the storm surge at the fish market.",
     "Bayline Shipping and the Port Alder Harbour Authority agreed on a new sea wall. The fish market will move. "
-    "Tugboats of Bayline Shipping will carry the stones of the sea wall. Mara Lindqvist signed the agreement. She thanked the tugboats.",
+    "Tugboats of Bayline Shipping will carry the stones of the sea wall. "
+    "Mara Lindqvist signed the agreement. She thanked the tugboats.",
 ]
 
 CHINESE = [

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,10 +22,10 @@ def check(text, rows, limit, overlap):
     assert all(text[r["start"] : r["end"]] == r["text"] for r in rows)
     assert all(r["n_tokens"] == count(r["text"]) for r in rows)
     assert all(r["n_tokens"] <= limit or len(r["text"]) == 1 for r in rows)
-    assert all(a["start"] < b["start"] and a["end"] < b["end"] for a, b in zip(rows, rows[1:], strict=False))
+    assert all(a["start"] < b["start"] and a["end"] < b["end"] for a, b in pairwise(rows))
     covered = {i for r in rows for i in range(r["start"], r["end"])}
     assert {i for i, c in enumerate(text) if not c.isspace()} <= covered
-    for a, b in zip(rows, rows[1:], strict=False):
+    for a, b in pairwise(rows):
         assert count(text[b["start"] : a["end"]]) <= overlap + 2  # a cut text may have a token more at each end
 
 
@@ -48,7 +50,7 @@ def test_units_do_not_show_where_blocks_meet(monkeypatch, mode):
 def test_sentences_stay_whole():
     rows = units(PROSE, chunk_tokens=64, chunk_overlap=16)
     assert all(r["text"].startswith("Sentence") and r["text"].endswith(".") for r in rows)
-    assert all(b["start"] < a["end"] for a, b in zip(rows, rows[1:], strict=False))
+    assert all(b["start"] < a["end"] for a, b in pairwise(rows))
 
 
 def test_a_sentence_longer_than_a_unit_is_cut_at_white_space():

@@ -99,8 +99,8 @@ def test_claims_as_tuples():
     assert lost == 1
     assert claims == [
         {
-            "subject": "ANN", "object": "", "type": "DEBT", "status": "TRUE", "start_date": "2020-01-01", "end_date": "",
-            "description": "Ann owes.", "source_text": "she owes",
+            "subject": "ANN", "object": "", "type": "DEBT", "status": "TRUE", "start_date": "2020-01-01",
+            "end_date": "", "description": "Ann owes.", "source_text": "she owes",
         }
     ]  # fmt: skip
 

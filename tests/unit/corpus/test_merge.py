@@ -194,7 +194,7 @@ def test_claims_become_covariates_of_their_subject():
     results = [
         result("u1", [("Alice", "person", "")], claims=[claim, claim, {**claim, "object": "", "subject": "New"}])
     ]
-    out, stats = merge(units(2), results, OPTIONS)
+    out, _ = merge(units(2), results, OPTIONS)
     whole(out)
     rows = out["covariates"].to_pylist()
     assert [(c["subject_id"], c["object_id"], c["text_unit_id"]) for c in rows] == (

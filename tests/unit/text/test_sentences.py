@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def test_sentences(text, expected):
 def test_spans_cover_all_that_is_no_white_space_once_and_in_order(text):
     spans = sentence_spans(text)
     assert all(a < b for a, b in spans)
-    assert all(one[1] <= two[0] for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one[1] <= two[0] for one, two in pairwise(spans))
     assert all(text[a:b] == text[a:b].strip() for a, b in spans)
     covered = {i for a, b in spans for i in range(a, b)}
     assert {i for i, c in enumerate(text) if not c.isspace()} <= covered

@@ -29,8 +29,10 @@ def test_mixed_text_gives_both():
 
 @pytest.mark.parametrize(
     ("word", "folded"),
-    [("cities", "city"), ("classes", "class"), ("class", "class"), ("boxes", "box"), ("status", "status"), ("is", "is")]
-    + [("topics", "topic"), ("analysis", "analysis"), ("movies", "movy")],
+    [
+        *[("cities", "city"), ("classes", "class"), ("class", "class"), ("boxes", "box"), ("status", "status")],
+        *[("is", "is"), ("topics", "topic"), ("analysis", "analysis"), ("movies", "movy")],
+    ],
 )
 def test_plurals(word, folded):
     assert fold_plural(word) == folded

@@ -93,19 +93,23 @@ def _packed(
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield first atom, atom after the last, first atom of the next unit, and tokens."""
     enc = encoding(model)
-    n, i = len(starts), 0
+    n, i, reached = len(starts), 0, 0
     while i < n:
-        j = max(i + 1, int(np.searchsorted(stops, firsts[i] + limit, side="right")))
-        # Tokens of a part are not exactly the part of the tokens: count, and give back what is too much.
+        j = max(i + 1, reached + 1, int(np.searchsorted(stops, firsts[i] + limit, side="right")))
+        # Tokens of a part are not exactly the part of the tokens: count, and give back what is too much. A unit always
+        # goes further than the one before; if it cannot, it overlaps less.
         while (n_tokens := len(enc.encode_ordinary(block[starts[i] : ends[j - 1]]))) > limit and j > i + 1:
-            j -= 1
+            if j > reached + 1:
+                j -= 1
+            else:
+                i += 1
         if j == n:
             yield i, j, n, n_tokens
             return
         back = int(np.searchsorted(firsts, stops[j - 1] - overlap, side="left"))
         following = min(max(back, i + 1), j)
         yield i, j, following, n_tokens
-        i = following
+        i, reached = following, j
 
 
 def _atoms(block: str, limit: int, overlap: int, options: ReadOptions) -> tuple[Ints, Ints, Ints, Ints]:
