@@ -41,16 +41,20 @@ class ChatRequest:
         return self.json or self.schema is not None
 
 
+class HoldHook(Protocol):
+    """A call's part of a budget."""
+
+    async def settle(self, usage: Usage) -> None:
+        """Replace what was reserved by what was used."""
+
+
 class BudgetHook(Protocol):
     """A job's ceiling of money and tokens; see `budget.JobBudget`."""
 
     usd: float | None
 
-    async def check(self, estimate: Usage | None = None) -> None:
-        """Raise BudgetReached when nothing is left for a call of this estimated size."""
-
-    async def spend(self, usage: Usage) -> None:
-        """Record what a call has used."""
+    async def reserve(self, estimate: Usage) -> HoldHook | None:
+        """Reserve for a call; None: ask again; raises BudgetReached when it does not fit."""
 
 
 @dataclass(slots=True)

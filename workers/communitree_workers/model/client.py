@@ -8,6 +8,7 @@ waits between tries; the tolerant reading of JSON, with one repair call at most.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.resources
 import logging
 import random
@@ -19,7 +20,6 @@ import redis.asyncio
 
 from communitree_shared.errors import (
     BadInput,
-    BudgetReached,
     Cancelled,
     ContextTooLong,
     DeadlinePassed,
@@ -28,21 +28,19 @@ from communitree_shared.errors import (
     UsageError,
 )
 from communitree_shared.results import Usage
-from communitree_shared.settings import ModelSettings, ModelStage, Settings
+from communitree_shared.settings import MODEL_STAGES, ModelSettings, ModelStage, Settings
 from communitree_workers.model import ladder, reply, wire
-from communitree_workers.model.chat import CallContext, ChatRequest, Completion, Message
+from communitree_workers.model.chat import CallContext, ChatRequest, Completion, HoldHook, Message
 from communitree_workers.model.endpoint import Endpoint
 from communitree_workers.model.limits.limiter import Limiter, Limits
 from communitree_workers.model.prices import price_known, usd
 from communitree_workers.model.retry import CallFailed, Tries
 from communitree_workers.model.transport import Transport
+from communitree_workers.model.watch import Watch
 
 __all__ = ["CallContext", "ChatRequest", "Completion", "Message", "ModelClient"]
 
 _log = logging.getLogger(__name__)
-
-#: How often jobs are asked whether they were cancelled while their calls run, in seconds.
-WATCH = 0.25
 
 #: Output tokens reserved for a call that sets no limit.
 USUAL_OUTPUT = 800
@@ -71,9 +69,7 @@ class ModelClient:
         self._endpoints: dict[str, Endpoint] = {}
         self._limits: dict[str, Limits] = {}
         self._rng = random.Random()  # jitter must differ between processes
-        self._watched: dict[asyncio.Task[Any], CallContext] = {}
-        self._stopped: set[asyncio.Task[Any]] = set()
-        self._watcher: asyncio.Task[None] | None = None
+        self._watch = Watch()
         self._repair_prompt = ""
 
     def __repr__(self) -> str:
@@ -81,9 +77,7 @@ class ModelClient:
 
     async def close(self) -> None:
         """Close connections and give back what is still reserved at the limits."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            self._watcher = None
+        self._watch.close()
         await self._limiter.close()
         await self._transport.close()
 
@@ -103,23 +97,9 @@ class ModelClient:
                 f"The price of {endpoint.model!r} is unknown, so a budget in money cannot be kept.",
                 hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT (USD per million tokens).",
             )
-        task = asyncio.current_task()
-        assert task is not None
-        watched = context.cancelled is not None
-        if watched:
-            self._watch(task, context)
-        try:
+        with self._watch.over(context):
             first = await self._call(endpoint, request, context)
             return await self._parsed(endpoint, request, context, first) if request.wants_json else first
-        except asyncio.CancelledError:
-            if task not in self._stopped:
-                raise
-            task.uncancel()
-            raise Cancelled("The job was cancelled.") from None
-        finally:
-            if watched:
-                self._watched.pop(task, None)
-                self._stopped.discard(task)
 
     # -- one call, with its tries
 
@@ -132,11 +112,39 @@ class ModelClient:
                 f"{endpoint.model!r} takes {settings.context_tokens}."
             )
         tries = Tries(settings.tries, self._rng, self._spread)
+        hold = await self._reserve(context, estimate)
+        try:
+            completion = await self._until_answered(endpoint, request, context, estimate, tries)
+        finally:
+            context.spent = context.spent + tries.paid
+            if hold is not None:
+                await hold.settle(tries.paid)
+        if not completion.text:
+            raise OutputCut(
+                f"The reply of {endpoint.model!r} reached its length limit before any text came.",
+                hint="Raise COMMUNITREE_LLM_MAX_TOKENS; reasoning models need room to think.",
+            )
+        return completion
+
+    async def _reserve(self, context: CallContext, estimate: Usage) -> HoldHook | None:
+        if context.budget is None:
+            return None
+        while True:
+            hold = await context.budget.reserve(estimate)
+            if hold is not None:
+                return hold
+            self._may_go_on(context, None)
+            await asyncio.sleep(0.2)
+
+    async def _until_answered(
+        self, endpoint: Endpoint, request: ChatRequest, context: CallContext, estimate: Usage, tries: Tries
+    ) -> Completion:
+        settings = endpoint.settings
         learning = settings.json_mode == "auto"
         abilities, guessed = await self._ladder.start(endpoint.kind, settings.json_mode), False
         last: CallFailed | None = None
         while True:
-            await self._may_go_on(context, last, estimate)
+            self._may_go_on(context, last)
             tries.made += 1
             body = wire.body(
                 request, abilities, endpoint.model, settings.max_tokens, settings.temperature, settings.extra_body
@@ -146,8 +154,12 @@ class ModelClient:
             except CallFailed as failure:
                 failure.words = endpoint.scrub(failure.words)
                 last = failure
+                tries.paid = tries.paid + _usage(failure.counts, endpoint.settings)
                 _log.info("model call to %r failed on try %d: %s", endpoint, tries.made, failure.describe())
-                self._refuse_for_good(failure, request)
+                if failure.too_long:
+                    raise ContextTooLong(
+                        f"The prompt is longer than the model takes: {failure.words}", status=failure.status
+                    ) from None
                 other = ladder.refused(abilities, failure, request.wants_json and learning)
                 if other is not None:
                     abilities = other
@@ -165,7 +177,9 @@ class ModelClient:
                 if guessed:
                     await self._ladder.learn(endpoint.kind, abilities, guess=True)
                 self._ladder.worked(endpoint.kind, abilities.mode)
-            return await self._completion(endpoint, raw, estimate, context, tries.made)
+            counts = raw.counts or (estimate.prompt_tokens, 0, _guess_tokens(raw.text))
+            tries.paid = tries.paid + _usage(counts, endpoint.settings)
+            return Completion(raw.text, None, raw.finish, tries.paid, 0, tries.made, endpoint.model)
 
     async def _try(
         self, endpoint: Endpoint, body: bytes, request: ChatRequest, context: CallContext, estimate: Usage,
@@ -185,8 +199,7 @@ class ModelClient:
             raw = await self._transport.send(endpoint, body, request, endpoint.settings.timeout, left)
             used = (raw.counts[0] + raw.counts[2]) if raw.counts else tokens
             if not raw.text and raw.finish == "stop":
-                failure = CallFailed("the endpoint answered with an empty text", status=502)
-                raise failure
+                raise CallFailed("the endpoint answered with an empty text", status=502, counts=raw.counts)
             return raw
         except CallFailed as error:
             failure = error
@@ -201,13 +214,11 @@ class ModelClient:
             wait = (failure.retry_after if failure is not None else None) or 1.0
             permit.settle(used, cool_down=min(wait, 120.0) if limited else 0.0, ok=failure is None)
 
-    async def _may_go_on(self, context: CallContext, last: CallFailed | None, estimate: Usage) -> None:
+    def _may_go_on(self, context: CallContext, last: CallFailed | None) -> None:
         if context.is_cancelled():
             raise Cancelled("The job was cancelled.")
         if context.deadline is not None and time.time() >= context.deadline:
-            raise self._too_late(last, "no try was left time for" if last is None else "")
-        if context.budget is not None:
-            await context.budget.check(estimate)
+            raise self._too_late(last, "there was no time for a try" if last is None else "")
 
     async def _wait(self, tries: Tries, failure: CallFailed, context: CallContext) -> None:
         """Sleep until the next try, or raise when there is none."""
@@ -228,29 +239,6 @@ class ModelClient:
     def _too_late(last: CallFailed | None, why: str) -> DeadlinePassed:
         words = f"The deadline passed before the model answered{f' ({why})' if why else ''}."
         return DeadlinePassed(words if last is None else f"{words} The last try failed: {last.describe()}")
-
-    @staticmethod
-    def _refuse_for_good(failure: CallFailed, request: ChatRequest) -> None:
-        if failure.too_long:
-            raise ContextTooLong(
-                f"The prompt is longer than the model takes: {failure.words}", status=failure.status
-            ) from None
-
-    async def _completion(
-        self, endpoint: Endpoint, raw: wire.RawReply, estimate: Usage, context: CallContext, tries: int
-    ) -> Completion:
-        prompt, cached, output = raw.counts or (estimate.prompt_tokens, 0, _guess_tokens(raw.text))
-        usage = Usage(calls=1, prompt_tokens=prompt, provider_cached_tokens=cached, output_tokens=output)
-        usage.usd = usd(usage, endpoint.settings)
-        context.spent = context.spent + usage
-        if context.budget is not None:
-            await context.budget.spend(usage)
-        if not raw.text:
-            raise OutputCut(
-                f"The reply of {endpoint.model!r} reached its length limit before any text came.",
-                hint="Raise COMMUNITREE_LLM_MAX_TOKENS; reasoning models need room to think.",
-            )
-        return Completion(raw.text, None, raw.finish, usage, 0, tries, endpoint.model)
 
     # -- JSON
 
@@ -276,17 +264,10 @@ class ModelClient:
         )
         try:
             second = await self._call(endpoint, again, context)
-        except (BudgetReached, DeadlinePassed):
-            return first
-        except ModelError as error:
+        except ModelError as error:  # no money or no time left for it, or the endpoint fails: the text is still there
             _log.info("the repair call failed: %s", error.message)
             return first
-        both = replace(
-            second,
-            usage=first.usage + second.usage,
-            tries=first.tries + second.tries,
-            finish_reason=second.finish_reason,
-        )
+        both = replace(second, usage=first.usage + second.usage, tries=first.tries + second.tries)
         try:
             value, repairs = reply.parse_json(second.text, ended=second.finish_reason == "stop")
         except BadInput:
@@ -321,29 +302,34 @@ class ModelClient:
                 raise UsageError("The built-in model `extractive` is not called over HTTP.")
             endpoint = Endpoint(settings)
             self._endpoints[stage] = endpoint
-            self._limits[endpoint.identity] = Limits.of(endpoint.identity, settings)
+            self._limits = self._limits or self._all_limits()
         return endpoint
+
+    def _all_limits(self) -> dict[str, Limits]:
+        """Stages with the same endpoint, model and key share its limits: the strictest that any of them names."""
+        found: dict[str, Limits] = {}
+        for stage in MODEL_STAGES:
+            settings = self._settings.model(stage)
+            if settings.built_in or not settings.base_url:
+                continue
+            with contextlib.suppress(UsageError):
+                identity = Endpoint(settings).identity
+                limits = Limits.of(identity, settings)
+                found[identity] = limits.strictest(found[identity]) if identity in found else limits
+        return found
 
     def _estimate(self, endpoint: Endpoint, request: ChatRequest) -> Usage:
         prompt = request.prompt_tokens or sum(_guess_tokens(message["content"]) + 4 for message in request.messages)
         output = request.max_tokens or endpoint.settings.max_tokens or USUAL_OUTPUT
-        usage = Usage(calls=1, prompt_tokens=prompt, output_tokens=output)
-        usage.usd = usd(usage, endpoint.settings)
-        return usage
+        return _usage((prompt, 0, output), endpoint.settings)
 
-    def _watch(self, task: asyncio.Task[Any], context: CallContext) -> None:
-        self._watched[task] = context
-        if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.get_running_loop().create_task(self._look_after())
 
-    async def _look_after(self) -> None:
-        """Stop the calls of cancelled jobs; one task for all calls, ending when none is watched."""
-        while self._watched:
-            for task, context in list(self._watched.items()):
-                if task not in self._stopped and context.is_cancelled():
-                    self._stopped.add(task)
-                    task.cancel()
-            await asyncio.sleep(WATCH)
+def _usage(counts: wire.Counts | None, settings: ModelSettings) -> Usage:
+    if counts is None:
+        return Usage()
+    usage = Usage(calls=1, prompt_tokens=counts[0], provider_cached_tokens=counts[1], output_tokens=counts[2])
+    usage.usd = usd(usage, settings)
+    return usage
 
 
 def _guess_tokens(text: str) -> int:

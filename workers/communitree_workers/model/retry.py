@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+
+from communitree_shared.results import Usage
 
 #: Seconds after the first failure within which try 2, 3, 4 … starts, anywhere inside (full jitter).
 WINDOWS = ((0.0, 1.9), (1.9, 7.5), (7.5, 30.0), (30.0, 120.0), (120.0, 180.0))
@@ -36,13 +38,20 @@ class CallFailed(Exception):
     """One try of a call failed; never leaves this package. `status` None: no answer came at all."""
 
     def __init__(
-        self, words: str, *, status: int | None = None, code: str = "", retry_after: float | None = None
+        self,
+        words: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        retry_after: float | None = None,
+        counts: tuple[int, int, int] | None = None,
     ) -> None:
         super().__init__(words)
         self.words = words
         self.status = status
         self.code = code
         self.retry_after = retry_after
+        self.counts = counts  # tokens that were paid for all the same
 
     @property
     def text(self) -> str:
@@ -90,7 +99,7 @@ def retry_after(header: str | None, now: float | None = None) -> float | None:
 
 @dataclass(slots=True)
 class Tries:
-    """The tries of one call: counts them and says how long to wait for the next.
+    """The tries of one call: counts them and what they cost, and says how long to wait for the next.
 
     `spread` scales the windows (1.0 = two minutes); tests shrink it.
     """
@@ -103,6 +112,7 @@ class Tries:
     limited: int = 0
     first_failure: float | None = None
     first_limit: float | None = None
+    paid: Usage = field(default_factory=Usage)
 
     def wait(self, failure: CallFailed, now: float, remaining: float | None = None) -> float | None:
         """Return the seconds until the next try, None when there is none.

@@ -42,6 +42,19 @@ class Limits:
         """Whether there is any limit."""
         return bool(self.requests_per_minute or self.tokens_per_minute or self.concurrency)
 
+    def strictest(self, other: Limits) -> Limits:
+        """Return the lower of each limit."""
+
+        def lower(a: float, b: float) -> float:
+            return min(a, b) if a and b else a or b
+
+        return Limits(
+            self.identity,
+            lower(self.requests_per_minute, other.requests_per_minute),
+            lower(self.tokens_per_minute, other.tokens_per_minute),
+            lower(self.concurrency, other.concurrency),
+        )
+
     def share(self, processes: int) -> Limits:
         """Return one process's part while it cannot ask the others."""
         return Limits(
