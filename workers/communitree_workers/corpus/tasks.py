@@ -6,19 +6,18 @@ import hashlib
 import json
 from typing import Any
 
-from communitree_shared.errors import BadInput
+from communitree_shared.errors import BadInput, CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
-from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_shared.tables import DOCUMENTS, ENTITIES, TEXT_UNITS
 from communitree_workers.corpus import extract_model, uploads
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.graph_import import read_graph
 from communitree_workers.corpus.merge import merge
-from communitree_workers.model.chat import CallContext, ChatRequest
-from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.model.chat import ChatRequest
+from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 from communitree_workers.text.words import language
@@ -119,20 +118,21 @@ async def extract(context: UnitContext) -> Outcome:
         shard = extract_units(table, options.extract, args["language"])
         await context.save(key, shard.to_bytes())
         return Outcome(event={"text_units": args["rows"]})
-    call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
-    usage = Usage()
+    call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
 
     async def ask(messages: list[dict[str, str]], schema: dict[str, Any] | None) -> tuple[str, Any]:
-        nonlocal usage
         chat = ChatRequest(messages=messages, schema=schema, json=schema is not None)
         reply = await context.services.models.complete("extract", chat, call)
-        usage = usage + reply.usage
         return reply.text, reply.value
 
     row = table.to_pylist()[0]
-    result = await extract_model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
+    try:
+        result = await extract_model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
+    except CommunitreeError as error:
+        return failed(error, call.spent)
     await context.save(key, json.dumps(result, ensure_ascii=False, sort_keys=True).encode())
-    return Outcome(data={"usage": usage.model_dump()}, event={"text_units": 1, "lost": result.get("lost", 0)})
+    lost = result.get("lost", 0)
+    return Outcome(data={"usage": call.spent.model_dump(), "lost": lost}, event={"text_units": 1, "lost": lost})
 
 
 def merge_shards(context: UnitContext) -> Outcome:

@@ -15,7 +15,7 @@ from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Answer, Coverage, QuerySeconds, QuerySettings, Selection, Usage
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.model.chat import ChatRequest
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Resolver
 from communitree_workers.query.extractive_answer import write_answer
@@ -105,7 +105,7 @@ class _Reduce:
         self.ranks = {id: float(self.view.rank[nodes[id]]) for id in self.selected.ids if id in nodes}
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
-        self.call = CallContext(message.tenant, message.job, context.deadline, context.cancelled)
+        self.call = context.call()
 
     def _earlier(self) -> list[BatchOutcome]:
         """The answered batches of the job whose silent reports are read again: its points count here too."""

@@ -108,19 +108,29 @@ def _about(row: ReadRow, name: str) -> list[tuple[float, str]]:
     """Return what a row says about a name, with how directly it does so."""
     out = []
     low = name.lower()
-    for passage in row.findings:
+    for passage in [*row.findings, Passage("", row.summary)]:
+        told = _naming(passage.sentences, low)
+        if not told:
+            continue
         heading = passage.heading.lower()
-        own = [s for s in passage.sentences if low in s.lower()]
-        if heading.startswith(low) and passage.sentences:
-            out.append((3.0, join((own or passage.sentences)[:2])))
-        elif low in heading and own:
-            out.append((2.0, join(own[:2])))
-        elif own:
-            out.append((1.0, join(own[:1])))
-    own = [s for s in row.summary if low in s.lower()]
-    if own:
-        out.append((1.5, join(own[:1])))
+        quality = 3.0 if heading.startswith(low) else 2.0 if low in heading else 1.0
+        for bonus, text in told[: 2 if quality == 3.0 else 1]:
+            out.append((quality + bonus, text))
     return sorted(out, key=lambda item: -item[0])[:2]
+
+
+def _naming(said: Sequence[str], name: str) -> list[tuple[float, str]]:
+    """Return the sentences that name someone, best first: by name at the start, quotation marks in pairs, not short."""
+    out = []
+    for place, sentence in enumerate(said):
+        at = sentence.lower().find(name)
+        if at < 0:
+            continue
+        subject = 1.0 if at <= 4 else 0.5 if at < len(sentence) / 3 else 0.0
+        whole = 0.0 if sentence.count("“") != sentence.count("”") or sentence[-1:] in ":：,，；;" else 0.6
+        length = 0.3 if len(sentence) > 2 * len(name) + 12 else 0.0
+        out.append((subject + whole + length - place / 100, sentence))
+    return sorted(out, key=lambda item: -item[0])
 
 
 def readable(name: str) -> str:

@@ -14,6 +14,9 @@ from communitree_workers.text.words import is_cjk, terms
 #: Citations of rows inside a report: `[Data: Entities (1, 2); Relationships (3)]`.
 _DATA = re.compile(r"\s*[\[【]\s*(?:Data|数据)\s*[:：][^\]】]*[\]】]", re.IGNORECASE)
 _LONGEST = 420
+_BULLET = re.compile(r"^[*•·\-–]\s+")
+#: Lines of a drawn table, rulers.
+_DRAWING = re.compile(r"[-+=|_]{5,}")
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ def read_content(content: str, title: str) -> tuple[list[str], list[Passage]]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, without citations."""
     clean = _clean(text)
-    return [_clip(clean[a:b]) for a, b in sentence_spans(clean)]
+    found = (_BULLET.sub("", clean[a:b]) for a, b in sentence_spans(clean))
+    return [_clip(sentence) for sentence in found if sentence and not _DRAWING.search(sentence)]
 
 
 def _clean(text: str) -> str:

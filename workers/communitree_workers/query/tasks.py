@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import orjson
@@ -17,7 +18,9 @@ from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.inflight import result_key
+from communitree_workers.prompts import load
 from communitree_workers.query import commit, walking
 from communitree_workers.query.batch import Batch, can_split, split_batch
 from communitree_workers.query.corpus_view import CorpusView
@@ -29,7 +32,7 @@ from communitree_workers.query.points import BatchOutcome
 from communitree_workers.query.select import select
 from communitree_workers.query.select.common import Choice, Selected, describe
 from communitree_workers.query.shell import answer_language, asked, cut, load_view, prices
-from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 
 #: A batch whose reply was cut off is read in halves, these in quarters, and then it is failed.
@@ -158,33 +161,49 @@ async def map_batch(context: UnitContext) -> Outcome:
         return Outcome(data={"batch": outcome.to_json()}, event={"points": len(result.points)})
     reader = await context.to_thread(_Reader, context, request, options)
     try:
-        result = await reader.read(batch)
+        found, hit = await context.services.calls.cached(
+            reader.key(context.args["batch"]), context.services.settings.map_cache_ttl, lambda: reader.fresh(batch),
+            tenant=context.message.tenant, enabled=options.cache and reader.may_cache, context=reader.call,
+        )  # fmt: skip
     except CommunitreeError as error:
-        if error.retryable or error.code == "cancelled":
-            raise
-        data = {"cause": error.code, "message": error.message, "usage": reader.usage.model_dump()}
-        return Outcome(ok=False, data=data)
-    outcome = BatchOutcome(
-        "answered", batch.reports, result, retried=int(reader.tries > reader.calls), halves=reader.halves,
-        cached=reader.calls > 0 and reader.usage.cached == reader.calls, at_limit=at_limit(result, options.answer),
-    )  # fmt: skip
-    data = {"batch": outcome.to_json(), "usage": reader.usage.model_dump()}
-    return Outcome(data=data, event={"points": len(result.points), "cached": int(outcome.cached)})
+        return failed(error, reader.call.spent)
+    outcome = replace(BatchOutcome.from_json(found["batch"]), cached=hit)
+    usage = Usage(cached=found["calls"]) if hit else reader.call.spent
+    points = len(outcome.result.points) if outcome.result else 0
+    return Outcome(
+        data={"batch": outcome.to_json(), "usage": usage.model_dump()}, event={"points": points, "cached": int(hit)}
+    )
 
 
 class _Reader:
     """Reads a batch with a model; one whose reply is cut off, or whose prompt is too long, in halves."""
 
     def __init__(self, context: UnitContext, request: QueryRequest, options: QueryOptions) -> None:
-        self.context, self.request, self.options = context, request, options
+        self.context, self.options = context, options
         self.question = asked(context, request, options)
         self.language = answer_language(self.question, options)
-        self.call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+        self.call = context.call(usd=options.selection.budget_usd)
+        self.may_cache = context.services.settings.model("map").cache
         self.calls = self.tries = self.halves = 0
 
-    @property
-    def usage(self) -> Usage:
-        return self.call.spent
+    def key(self, batch: str) -> str:
+        """Return the key of this batch's result: all that it depends on."""
+        answer = self.options.answer.model_dump(
+            include={"map_max_length", "map_max_tokens", "map_temperature", "json_mode"}
+        )
+        prompt = load("map", self.language, self.options.prompts)
+        return result_key(
+            "map", batch, self.question, self.language, prompt, self.context.args["model"], answer, self.options.seed
+        )
+
+    async def fresh(self, batch: Batch) -> dict[str, Any]:
+        """Read a batch and return its outcome as JSON, with how many calls it took."""
+        result = await self.read(batch)
+        outcome = BatchOutcome(
+            "answered", batch.reports, result, retried=int(self.tries > self.calls), halves=self.halves,
+            at_limit=at_limit(result, self.options.answer),
+        )  # fmt: skip
+        return {"batch": outcome.to_json(), "calls": self.calls}
 
     async def read(self, batch: Batch, depth: int = 0) -> MapResult:
         answer = self.options.answer

@@ -17,7 +17,7 @@ from communitree_shared.options import QueryOptions
 from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS
-from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import question_weights, rate_reply, rewrite_reply
@@ -42,7 +42,7 @@ async def rewrite(context: UnitContext) -> Outcome:
     if context.args["model"] == EXTRACTIVE:
         alone = rewrite_reply(request.question, turns)
     else:
-        call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+        call = context.call(usd=options.selection.budget_usd)
         messages = rewrite_messages(request.question, turns, language, options.prompts)
         reply = await context.services.models.complete("reduce", ChatRequest(messages=messages, temperature=0.0), call)
         alone, usage = parse_rewrite(reply.text, request.question), call.spent
@@ -139,7 +139,7 @@ async def rate(context: UnitContext) -> Outcome:
     known = await context.to_thread(_known, context, keys) if options.cache else {}
     ratings: dict[int, float | None] = dict(known)
     missing = [c for c in wanted if c not in known]
-    call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+    call = context.call(usd=options.selection.budget_usd)
     if missing:
         messages = rate_messages(
             [(c, texts[c]) for c in missing], question, language, options.prompts, encoding=view.encoding

@@ -11,7 +11,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from communitree_shared.errors import ModelError
+from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
@@ -26,13 +26,13 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
-from communitree_workers.model.chat import CallContext, ChatRequest
+from communitree_workers.model.chat import ChatRequest
 from communitree_workers.report import extractive, parse, prompt
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.records import ChildReport, Evidence, Report
 from communitree_workers.report.rows import count_rows
 from communitree_workers.report.table import adopt_reports, attach
-from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 
@@ -142,21 +142,21 @@ async def write(context: UnitContext) -> Outcome:
         await context.save(key, report.to_json())
         return Outcome(event={**event, "title": report.title})
     options = context.corpus_request()[1]
-    call = CallContext(context.message.tenant, context.message.job, context.deadline, context.cancelled)
+    call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
     request = ChatRequest(
         messages=prompt.messages(evidence, options.report, options.prompts),
         schema=prompt.schema(),
         json=True,
         prompt_tokens=evidence.prompt_tokens,
     )
-    reply = await context.services.models.complete("report", request, call)
-    usage = reply.usage.model_dump()
     try:
+        reply = await context.services.models.complete("report", request, call)
         report = parse.parse_report(reply.value if reply.value is not None else reply.text, evidence, args["model"])
-    except ModelError as error:
-        return Outcome(ok=False, data={"cause": error.code, "message": error.message, "usage": usage}, event=event)
+    except CommunitreeError as error:
+        return failed(error, call.spent, **event)
     await context.save(key, report.to_json())
-    return Outcome(data={"usage": usage}, event={**event, "title": report.title, "tokens": reply.usage.output_tokens})
+    event |= {"title": report.title, "tokens": call.spent.prompt_tokens + call.spent.output_tokens}
+    return Outcome(data={"usage": call.spent.model_dump()}, event=event)
 
 
 def gather(context: UnitContext, request: CorpusRequest, options: IndexOptions, number: int) -> dict[int, Report]:

@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from communitree_shared.errors import CommunitreeError
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
 from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.results import Usage
+from communitree_workers.model.chat import CallContext
 from communitree_workers.runtime.loop import LoopHere
 from communitree_workers.runtime.services import Services
 from communitree_workers.tables import io
@@ -28,6 +31,18 @@ class Outcome:
     ok: bool = True
     data: dict[str, Any] = field(default_factory=dict)
     event: dict[str, Any] = field(default_factory=dict)
+
+
+def failed(error: CommunitreeError, usage: Usage, **event: Any) -> Outcome:
+    """Return the outcome of a unit that failed for good, with what it has cost.
+
+    Raises:
+        CommunitreeError: the error itself, where the unit is to be tried again or its job has ended.
+    """
+    if error.retryable or error.code == "cancelled":
+        raise error
+    data = {"cause": error.code, "message": error.message, "hint": error.hint, "usage": usage.model_dump()}
+    return Outcome(ok=False, data=data, event=event)
 
 
 @dataclass
@@ -50,6 +65,12 @@ class UnitContext:
     def keys(self) -> Keys:
         """Return the object keys of the job's tenant."""
         return self.services.keys(self.message.tenant)
+
+    def call(self, *, usd: float | None = None, tokens: int | None = None) -> CallContext:
+        """Return on whose behalf model calls are made, with the job's ceiling of money and tokens."""
+        message = self.message
+        budget = self.services.budget(message.tenant, message.job, usd, tokens)
+        return CallContext(message.tenant, message.job, self.deadline, self.cancelled, budget)
 
     # --- the job's request ----------------------------------------------------------------------------------
 

@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import redis.asyncio
 
 from communitree_shared.broker import Publisher, make_app
 from communitree_shared.connect import async_redis_client, redis_client
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
+from communitree_shared.rediskeys import PREFIX
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_workers.runtime.cache import Cache
@@ -19,7 +21,9 @@ from communitree_workers.runtime.loop import LoopHere, LoopThread
 from communitree_workers.tables import io
 
 if TYPE_CHECKING:
+    from communitree_workers.model.budget import JobBudget
     from communitree_workers.model.client import ModelClient
+    from communitree_workers.model.inflight import CallCache
 
 #: How long a worker waits for servers that are away before it gives a unit back.
 PATIENCE = 600.0
@@ -41,11 +45,31 @@ class Services:
         self.pid = os.getpid()
 
     @cached_property
+    def loop_redis(self) -> redis.asyncio.Redis:
+        """Return the Redis client of the loop."""
+        return async_redis_client(self.settings)
+
+    @cached_property
     def models(self) -> ModelClient:
         """Return the model client; its session opens in the loop at the first call."""
         from communitree_workers.model.client import ModelClient
 
-        return ModelClient(self.settings, async_redis_client(self.settings), "communitree:")
+        return ModelClient(self.settings, self.loop_redis, PREFIX)
+
+    @cached_property
+    def calls(self) -> CallCache:
+        """Return the cache of call results, which also joins equal calls in flight."""
+        from communitree_workers.model.inflight import CallCache
+
+        return CallCache(self.loop_redis, PREFIX)
+
+    def budget(self, tenant: str, job: str, usd: float | None, tokens: int | None) -> JobBudget | None:
+        """Return a job's ceiling, None where it has none."""
+        if usd is None and tokens is None:
+            return None
+        from communitree_workers.model.budget import JobBudget
+
+        return JobBudget(self.loop_redis, PREFIX, tenant, job, usd=usd, tokens=tokens)
 
     def keys(self, tenant: str) -> Keys:
         """Return the object keys of a tenant."""

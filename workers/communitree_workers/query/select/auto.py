@@ -20,8 +20,10 @@ from communitree_workers.query.select.common import Choice, level_spans
 
 #: A word in more than this share of the reports names nothing in particular.
 _COMMON = 0.5
-#: A branch is refined while its best match is at least this share of the best match of all.
+#: A branch is refined first while its best match is at least this share of the best match of all.
 _WORTH = 0.25
+#: A match at all.
+_ANY = 1e-9
 
 
 def auto(view: CorpusView, blocks: Blocks, cost: IntArray, budget: int, question: Question, language: str) -> Choice:
@@ -70,30 +72,32 @@ def _refine(
     left = budget - int(cost[coarse.nodes].sum())
     below = best_below(view, scores)
     best = np.maximum(scores, below)
-    start = np.concatenate((coarse.nodes, coarse.missing))
-    floor = max(_WORTH * float(best[start].max(initial=0.0)), np.finfo(float).tiny)
     chosen = set(coarse.nodes.tolist())
     outside = set(coarse.missing.tolist())
-    queue = [(-float(below[n]), int(view.community[n]), n) for n in chosen if below[n] >= floor]
-    queue += [(-float(best[n]), int(view.community[n]), n) for n in outside if best[n] >= floor]
-    heapq.heapify(queue)
+    start = np.concatenate((coarse.nodes, coarse.missing))
+    top = float(best[start].max(initial=0.0))
     refined = 0
-    while queue:
-        _, _, node = heapq.heappop(queue)
-        fresh = [node] if node in outside else view.children(node).tolist()
-        price = sum(int(cost[c]) for c in fresh) - (0 if node in outside else int(cost[node]))
-        if price > left:
-            continue
-        left -= price
-        if node in outside:
-            outside.remove(node)
-        else:
-            refined += 1
-            chosen.remove(node)
-        chosen.update(fresh)
-        for child in fresh:
-            if below[child] >= floor:
-                heapq.heappush(queue, (-float(below[child]), int(view.community[child]), child))
+    # The good matches first, down to the leaves; then whatever matches at all.
+    for floor in (max(_WORTH * top, _ANY), _ANY):
+        queue = [(-float(below[n]), int(view.community[n]), n) for n in chosen if below[n] >= floor]
+        queue += [(-float(best[n]), int(view.community[n]), n) for n in outside if best[n] >= floor]
+        heapq.heapify(queue)
+        while queue:
+            _, _, node = heapq.heappop(queue)
+            fresh = [node] if node in outside else view.children(node).tolist()
+            price = sum(int(cost[c]) for c in fresh) - (0 if node in outside else int(cost[node]))
+            if price > left:
+                continue
+            left -= price
+            if node in outside:
+                outside.remove(node)
+            else:
+                refined += 1
+                chosen.remove(node)
+            chosen.update(fresh)
+            for child in fresh:
+                if below[child] >= floor:
+                    heapq.heappush(queue, (-float(below[child]), int(view.community[child]), child))
     for node in sorted(outside, key=lambda n: (-int(view.mass[n]) / max(1, int(cost[n])), int(view.community[n]))):
         if cost[node] <= left:
             left -= int(cost[node])

@@ -1,8 +1,9 @@
 """Our relevance walk: from the roots down, several candidates a call, within hard limits, and nothing pruned unnamed.
 
-An unknown rating keeps a candidate. Where nothing at all is kept, the next level is rated too, down to `max_level`. A parent is read itself where no child of it is kept, and stays beside its kept
-children where it was rated above all of them and lost others. A pruned subtree that holds a rare word of the question
-gives up the communities that hold it. Walks the tree, not the reports: a missing report hides nothing.
+An unknown rating keeps a candidate. Where nothing at all is kept, the next level is rated too, down to `max_level`.
+A parent is read itself where no child of it is kept, and stays beside its kept children where it was rated above all of
+them and lost others. A pruned subtree that holds a rare word of the question gives up the communities that hold it.
+Walks the tree, not the reports: a missing report hides nothing.
 """
 
 from __future__ import annotations
