@@ -21,6 +21,7 @@ _KIND = {word: kind for kind, words in _SPELLINGS.items() for word in words}
 _WORDS = "|".join(sorted((re.escape(word) for word in _KIND), key=len, reverse=True))
 
 _BLOCK = re.compile(r"[\[【]\s*(?:Data|数据|資料|来源数据)\s*[:：]\s*([^\[\]【】]*)[\]】]", re.IGNORECASE)
+_ANY_BLOCK = re.compile(rf"{_BLOCK.pattern}|\[Unverified:[^\[\]]*\]", re.IGNORECASE)
 _PART = re.compile(rf"({_WORDS})\s*[(（]([^()（）]*)[)）]", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _NUMBERS_ONLY = re.compile(r"[\s\d,，、;；+more等]*", re.IGNORECASE)
@@ -100,7 +101,14 @@ def renumber(text: str, change: Callable[[str, int], int]) -> str:
 
 def remove(text: str) -> str:
     """Return the text without its citations: in a parent's prompt they would name rows that are not there."""
-    return re.sub(r"\s*(?:\[Unverified:[^\[\]]*\]|" + _BLOCK.pattern + ")", "", text, flags=re.IGNORECASE)
+    if "[" not in text and "【" not in text:
+        return text
+    kept = []
+    at = 0
+    for match in _ANY_BLOCK.finditer(text):
+        kept.append(text[at : match.start()].rstrip())
+        at = match.end()
+    return "".join([*kept, text[at:]])
 
 
 def places(numbers: Numbers) -> dict[str, dict[int, int]]:

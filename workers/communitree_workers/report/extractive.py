@@ -21,9 +21,9 @@ _TITLE_NAMES = 3
 _SUMMARY_NAMES = 6
 _SUMMARY_STATEMENTS = 4
 #: Findings in all, and of these at least so many from rows where child reports take the rest.
-_FINDINGS, _LEAST_OWN = 10, 3
+_FINDINGS, _LEAST_OWN = 8, 3
 #: Sentences taken of one description, of an entity's relationships and claims, of a child's summary, of a text.
-_OWN, _TIES, _CHILD, _TEXT = 3, 3, 4, 3
+_OWN, _TIES, _CHILD, _TEXT = 2, 2, 3, 3
 _LONGEST_SENTENCE = 320
 _LONGEST_NAME = 60
 #: Only sentences of a text that long compete for its report; shorter ones are headings and crumbs.
@@ -37,6 +37,8 @@ _ENDS = ".!?:;…\"')]。！？；：”』」）"
 _HAN = re.compile("[\u3400-\u9fff》]")
 _ROW = re.compile(r"(\d+),(.*)")
 _SHOUTED = re.compile(r"[A-Z]{2}")
+_INNER = re.compile(r"[-(/&.][a-z]")
+_PLAIN = re.compile(r"\W+")
 _SMALL = {"a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to", "with"}
 
 
@@ -63,7 +65,7 @@ class _Writer:
         for sentence in sentences(text):
             if len(out) == limit:
                 break
-            mark = re.sub(r"\W+", "", sentence).casefold()
+            mark = _PLAIN.sub("", sentence).casefold()
             if mark and mark not in self.said:
                 self.said.add(mark)
                 out.append(sentence)
@@ -108,7 +110,7 @@ def read_data(data: str) -> dict[str, list[_Row]]:
     """Return the rows of each section of a prompt's data."""
     sections: dict[str, list[_Row]] = {}
     rows: list[_Row] = []
-    for text in data.splitlines():
+    for text in data.split("\n"):
         if text in _SECTIONS:
             rows = sections.setdefault(_SECTIONS[text], [])
         elif match := _ROW.match(text):
@@ -133,7 +135,7 @@ def readable(name: str, text: str = "") -> str:
         return name
     words = [word if len(word) < 3 and "." in word else word.capitalize() for word in name.split(" ")]
     joined = " ".join([words[0], *(w.lower() if w.lower() in _SMALL else w for w in words[1:])])
-    return re.sub(r"[-(/&.][a-z]", lambda match: match.group().upper(), joined)
+    return _INNER.sub(lambda match: match.group().upper(), joined)
 
 
 def _spelled(name: str, text: str) -> str:
@@ -155,7 +157,7 @@ def _children(writer: _Writer) -> list[Finding]:
     out = []
     for row in [*writer.rows("reports"), *writer.rows("titles")]:
         title, content = row.fields[0], row.fields[-1]
-        body = join(writer.fresh(re.sub(_ALSO, "", content.partition(" ## ")[0]), _CHILD))
+        body = join(writer.fresh(_ALSO.sub("", content.partition(" ## ")[0]), _CHILD))
         if body:
             out.append(Finding(title, f"{body} {citations.data(reports=[row.number])}"))
     return out

@@ -288,4 +288,5 @@ def _sums(owner: Ints, costs: Ints, n: int) -> Ints:
     total = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(costs)])
     ends = np.searchsorted(owner, np.arange(n), side="right")
     starts = np.searchsorted(owner, np.arange(n), side="left")
-    return total[ends] - total[starts]
+    sums: Ints = total[ends] - total[starts]
+    return sums

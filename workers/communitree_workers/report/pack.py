@@ -16,7 +16,7 @@ the whole. Nothing stops at the first row that does not fit: it is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,8 @@ Ints = NDArray[np.int64]
 #: Share of the room for counted pair rows, and for titles and summaries, where full reports must wait (case 3).
 _PAIR_SHARE = 4
 _TITLE_SHARE = 2
+#: No counted row is shorter: with less room left the others need not be rendered.
+_SHORTEST_PAIR = 4
 #: Share of the room for single rows between children (case 3).
 _BETWEEN_SHARE = 4
 
@@ -60,7 +62,7 @@ class Problem:
     """What there is to pack. For each kind: tokens of each row, and the place of the child that holds it (-1: none).
 
     `room` is the tokens there are for everything; `heads` the tokens of each section's heading. `pairs` is asked only
-    in case 3, since counted rows are rendered for this community alone.
+    in case 3 and only as far as there is room, since counted rows are rendered for this community alone.
     """
 
     room: int
@@ -68,7 +70,7 @@ class Problem:
     costs: Mapping[str, Ints]
     owners: Mapping[str, Ints]
     children: Sequence[Child] = ()
-    pairs: Callable[[], Sequence[Pair]] = tuple
+    pairs: Callable[[], Iterable[Pair]] = tuple
 
 
 @dataclass
@@ -136,6 +138,8 @@ def _aggregate(problem: Problem, room: int, raw: Ints, least: Mapping[int, int])
         return packed
     allowance = room // _PAIR_SHARE
     for pair in problem.pairs():
+        if allowance < _SHORTEST_PAIR:
+            break
         if pair.cost <= allowance:
             allowance -= pair.cost
             packed.left -= pair.cost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -125,8 +125,8 @@ class Partial:
             number + (report.title_row_tokens or rendering.count_tail(short, encoding)),
         )
 
-    def _pairs(self) -> list[Pair]:
-        """Return a counted row for each pair of children with relationships between them, heaviest first."""
+    def _pairs(self) -> Iterator[Pair]:
+        """Yield a counted row for each pair of children with relationships between them, heaviest first."""
         edges = self.community.rows["relationships"]
         home = self.corpus.scratch["entities"]
         for at, child in enumerate(self.children):
@@ -135,21 +135,21 @@ class Partial:
         for child in self.children:
             home[child.rows["entities"]] = -1
         low, high = np.minimum(a, b), np.maximum(a, b)
-        found: dict[tuple[int, int], list[int]] = {}
-        for at in np.flatnonzero((self.owners["relationships"] < 0) & (low >= 0) & (low != high)).tolist():
-            found.setdefault((int(low[at]), int(high[at])), []).append(at)
+        places = np.flatnonzero((self.owners["relationships"] < 0) & (low >= 0) & (low != high))
+        groups = low[places] * len(self.children) + high[places]
+        order = np.argsort(groups, kind="stable")
+        places, groups = places[order], groups[order]
         weights = self.corpus.weight[edges]
-        pairs = []
-        for (one, other), places in found.items():
-            rows = np.asarray(places, dtype=np.int64)
-            weight = int(weights[rows].sum())
-            strongest = places[int(np.argmax(weights[rows]))]
-            source, target, *_ = rendering.fields(self.tails["relationships"][strongest])
-            tail = f"{len(rows)},{weight / WEIGHT_SCALE:g},{rendering.line(f'{source} – {target}')}"
+        found = np.split(places, np.flatnonzero(np.diff(groups)) + 1) if len(places) else []
+        for rows in sorted(found, key=lambda rows: (-int(weights[rows].sum()), int(rows[0]))):
+            one, other = int(low[rows[0]]), int(high[rows[0]])
+            strongest = edges[rows[int(np.argmax(weights[rows]))]]
+            ends = [self.corpus.titles[side[strongest]] for side in (self.corpus.source, self.corpus.target)]
+            weight = int(weights[rows].sum()) / WEIGHT_SCALE
+            tail = f"{len(rows)},{weight:g},{rendering.line(' – '.join(ends))}"
             self.pair_tails[one, other] = tail
             row = f"{self.children[one].number},{self.children[other].number},{tail}\n"
-            pairs.append((-weight, Pair(one, other, tokens.count(row, self.corpus.encoding), rows)))
-        return [pair for _, pair in sorted(pairs, key=lambda item: (item[0], item[1].a, item[1].b))]
+            yield Pair(one, other, tokens.count(row, self.corpus.encoding), rows)
 
     def _spent(self, packed: Packed) -> int:
         used = [kind for kind in KINDS if packed.rows[kind].any()]

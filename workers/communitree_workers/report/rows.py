@@ -44,13 +44,24 @@ _FIELDS = {
 
 def cell(value: str | None) -> str:
     """Return a field on one line, quoted where CSV needs it."""
-    text = " ".join((value or "").split())
+    text = value or ""
+    if not _tidy(text):
+        text = " ".join(text.split())
     return '"' + text.replace('"', '""') + '"' if '"' in text or "," in text else text
+
+
+def _tidy(text: str) -> bool:
+    """Say whether white space needs no collapsing: quick, since nearly every field is so."""
+    if "  " in text or text[:1] == " " or text[-1:] == " ":
+        return False
+    if text.isascii():
+        return not ("\n" in text or "\r" in text or "\t" in text or "\f" in text or "\v" in text)
+    return text.isprintable()  # only an ASCII space is both white space and printable
 
 
 def line(*fields: str | None) -> str:
     """Return fields as the rest of a row, after its number."""
-    return ",".join(map(cell, fields))
+    return ",".join([cell(field) for field in fields])
 
 
 def _claim(subject: str, obj: str, kind: str, status: str, start: str, end: str, description: str) -> str:
