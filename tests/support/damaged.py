@@ -9,11 +9,25 @@ from collections.abc import Callable
 from typing import Any
 
 _CHARS = [
-    *"abc xyz 曹操 诸葛亮 ,.;: ，。；：！？ （） 「」 “” ‘’ ' / \\ \" \n \t {} [] # $ % & * - + = _ ^ ~ ` 1 2 0 é ß 😀 \u2028 <>",
-    "C:\\temp\\new", "\\frac{1}{2}", "\\alpha", "http://a.b/c", "8/10", "true", "null", "it's", '"quoted"', "“引用”", "[Data: Reports (1, 2)]",
-    "...", "//", "/*", "*/", "<think>", "</think>", "```", ", ", ": ", "# ", '", "', '": "', "},{", "\\n", "\\\"", "\\u0041", "\u00a0", "　",
+    *"abc xyz 曹操 诸葛亮 ,.;: ，。；：！？ （） 「」 “” ‘’ ' / \\ \" \n \t {} [] # $ %",
+    *"& * - + = _ ^ ~ ` 1 2 0 é ß 😀 <>",
+    "C:\\temp\\new", "\\frac{1}{2}", "\\alpha", "http://a.b/c", "8/10", "true", "null", "it's", '"quoted"', "“引用”",
+    "[Data: Reports (1, 2)]", "...", "//", "/*", "*/", "<think>", "</think>", "```", ", ", ": ", "# ", '", "', '": "',
+    "},{", "\\n", "\\\"", "\\u0041", "\u2028", "\u00a0", "\u3000",
 ]  # fmt: skip
-_KEYS = ["title", "summary", "points", "description", "score", "标题", "说明", "rating_explanation", "data id", "x-1", "a"]
+_KEYS = [
+    "title",
+    "summary",
+    "points",
+    "description",
+    "score",
+    "标题",
+    "说明",
+    "rating_explanation",
+    "data id",
+    "x-1",
+    "a",
+]
 
 
 def text(rng: random.Random, most: int = 14) -> str:
@@ -75,7 +89,8 @@ def _single_quotes(raw: str, rng: random.Random) -> str:
 
 def _raw_newlines(raw: str, rng: random.Random) -> str:
     return "".join(
-        re.sub(r"(?<!\\)((?:\\\\)*)\\n", "\\1\n", part) if part.startswith('"') else part for part in _TOKEN.findall(raw)
+        re.sub(r"(?<!\\)((?:\\\\)*)\\n", "\\1\n", part) if part.startswith('"') else part
+        for part in _TOKEN.findall(raw)
     )
 
 
@@ -83,15 +98,19 @@ DAMAGES: dict[str, Callable[[str, random.Random], str]] = {
     "none": lambda raw, rng: raw,
     "fence": lambda raw, rng: f"```json\n{raw}\n```",
     "open fence": lambda raw, rng: f"```\n{raw}",
-    "think": lambda raw, rng: f"<think>Should I say {{\"a\": 1}}? No: [1, 2].</think>\n\n{raw}",
+    "think": lambda raw, rng: f'<think>Should I say {{"a": 1}}? No: [1, 2].</think>\n\n{raw}',
     "orphan think end": lambda raw, rng: f"I must answer {{well}}.\n</think>\n{raw}",
-    "prose": lambda raw, rng: f"Sure, here is the JSON you asked for [see below]:\n\n{raw}\n\nI hope this helps (a lot).",
+    "prose": lambda raw, rng: (
+        f"Sure, here is the JSON you asked for [see below]:\n\n{raw}\n\nI hope this helps (a lot)."
+    ),
     "chinese prose": lambda raw, rng: f"好的，结果如下：\n{raw}\n如有需要请告诉我。",
     "trailing commas": lambda raw, rng: outside(raw, lambda part: re.sub(r"(?<=\S)([}\]])", r",\1", part)),
     "doubled commas": lambda raw, rng: outside(raw, lambda part: part.replace(", ", ",, ")),
     "no commas": lambda raw, rng: outside(raw, lambda part: re.sub(r"(?<![\d\w]), ", "\n", part)),
     "full-width": lambda raw, rng: outside(raw, lambda part: part.replace(",", "，").replace(":", "：")),
-    "full-width brackets": lambda raw, rng: outside(raw, lambda part: part.translate(str.maketrans("{}[]", "｛｝［］"))),
+    "full-width brackets": lambda raw, rng: outside(
+        raw, lambda part: part.translate(str.maketrans("{}[]", "｛｝［］"))
+    ),
     "no spaces": lambda raw, rng: outside(raw, lambda part: part.replace(" ", "")),
     "indented": lambda raw, rng: outside(raw, lambda part: part.replace(", ", ",\n    ").replace("{", "{\n  ")),
     "python": lambda raw, rng: outside(
@@ -116,3 +135,14 @@ def damaged(rng: random.Random, *names: str) -> tuple[Any, str]:
     for name in names:
         raw = DAMAGES[name](raw, rng)
     return value, raw
+
+
+def prefix_of(got: Any, whole: Any) -> bool:
+    """Whether a reading of a cut-off document holds nothing that the document does not: texts may be shorter only."""
+    if isinstance(whole, str):
+        return isinstance(got, str) and whole.startswith(got)
+    if isinstance(whole, dict):
+        return isinstance(got, dict) and all(key in whole and prefix_of(got[key], whole[key]) for key in got)
+    if isinstance(whole, list):
+        return isinstance(got, list) and len(got) <= len(whole) and all(map(prefix_of, got, whole))
+    return bool(got == whole)

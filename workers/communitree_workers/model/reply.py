@@ -6,6 +6,7 @@ them: no step here rewrites text before it is read.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ _MEMBERS = re.compile(r"\s*[\"“'][^\"”'\n{}\[\]]{1,80}[\"”']\s*[:：]")
 _MORE_MEMBERS = re.compile(r"\s*[,，]\s*[\"“'][^\"”'\n{}\[\]]{1,80}[\"”']\s*[:：]")
 _ESCAPED_WHOLE = re.compile(r"[{\[]\s*(?:\{\s*)?\\+\"")
 #: Strict JSON that says something else than its writer meant: `"\frac"`, `"C:\temp\new"`.
-_MEANT_LITERALLY = re.compile(rf"(?<!\\)(?:\\\\)*\\(?:{marks.LATEX.pattern})|(?<![A-Za-z0-9])[A-Za-z]:\\(?!\\)[bfnrtu]")
+_MEANT_LITERALLY = re.compile(rf"(?<!\\)(?:\\\\)*\\(?:{marks.LATEX.pattern})|(?<![A-Za-z0-9])[A-Za-z]:\\[bfnrt]")
 _BETWEEN = re.compile(r"[\s,，;]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,17 +62,14 @@ def parse_json(text: str, *, ended: bool = False) -> tuple[Any, int]:
 def read(text: str, *, ended: bool = False) -> Reading:
     """As `parse_json`, and say whether the reply was cut off."""
     stripped = text.lstrip("\ufeff").strip()
-    if not _MEANT_LITERALLY.search(stripped):
-        try:
-            value = orjson.loads(stripped)
-        except orjson.JSONDecodeError:
-            pass
-        else:
-            if isinstance(value, str):  # JSON inside a JSON string
-                inner = read(value, ended=ended)
-                return Reading(inner.value, inner.repairs + 1, inner.cut)
-            if isinstance(value, (dict, list)):
-                return Reading(value, 0, False)
+    strict: Any = None
+    with contextlib.suppress(orjson.JSONDecodeError):
+        strict = orjson.loads(stripped)
+    if isinstance(strict, str):  # JSON inside a JSON string
+        inner = read(strict, ended=ended)
+        return Reading(inner.value, inner.repairs + 1, inner.cut)
+    if isinstance(strict, (dict, list)) and not _MEANT_LITERALLY.search(stripped):
+        return Reading(strict, 0, False)
     surrogates = len(_LONE_SURROGATE.findall(stripped))
     if surrogates:
         stripped = _LONE_SURROGATE.sub("\ufffd", stripped)
@@ -87,6 +85,8 @@ def read(text: str, *, ended: bool = False) -> Reading:
             f"The model's reply holds no JSON: {start!r}." if start else "The model's reply is empty.",
             hint="The prompt states the shape; a larger model, or another one, may keep to it.",
         )
+    if found.value == strict:
+        return Reading(strict, 0, False)
     return Reading(found.value, found.repairs + surrogates, found.cut)
 
 

@@ -126,7 +126,7 @@ class Tries:
             self.first_limit = now if self.first_limit is None else self.first_limit
             if now - self.first_limit > RATE_LIMITED_FOR * self.spread:
                 return None
-            window = WINDOWS[min(self.limited, 3)]
+            window = WINDOWS[min(self.limited, 2)]
             self.limited += 1
             wait = self.rng.uniform(0.0, window[1]) * self.spread
         else:
