@@ -91,6 +91,7 @@ def planted(entities: int, seed: int, documents: int | None = None, shape: Shape
     home = np.arange(entities, dtype=np.int64) * units // max(entities, 1)
     home[core:] = rng.integers(0, units, entities - core)
     empty = rng.random(units) < shape.empty_text_units
+    empty[0] = False
     words = _Words(rng)
 
     degree = np.bincount(a, minlength=entities) + np.bincount(b, minlength=entities)
@@ -212,10 +213,11 @@ def _stated(rng: np.random.Generator, a: Ints, b: Ints, twice: float) -> tuple[I
 def _mentions(
     rng: np.random.Generator, home: Ints, often: Ints, spread: int, empty: npt.NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
-    """Return distinct (row, text unit) near each row's home; text units marked empty get none."""
+    """Return distinct (row, text unit) near each row's home, at least one a row; text units marked empty get none."""
+    full = np.flatnonzero(~empty)
     row = np.repeat(np.arange(len(home), dtype=np.int64), often)
-    unit = np.clip(home[row] + rng.integers(-spread, spread + 1, len(row)), 0, len(empty) - 1)
-    return distinct_pairs(row[~empty[unit]], unit[~empty[unit]], len(empty))
+    place = np.searchsorted(full, home[row]) + rng.integers(-spread, spread + 1, len(row))
+    return distinct_pairs(row, full[np.clip(place, 0, len(full) - 1)], len(empty))
 
 
 def _ids(rng: np.random.Generator, count: int) -> pa.Array:

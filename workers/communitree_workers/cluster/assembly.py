@@ -187,7 +187,7 @@ def _lists(label: Ints, member: Ints, row: Ints, ids: pa.Array, first: int, coun
 
 
 def _keys(owner: Ints, members: Ints, lines: pa.Array, count: int) -> list[str]:
-    """Return what `tables.keys.community_keys` returns, without a Python object an id: each has its line end already."""
+    """Return what `tables.keys.community_keys` does, without a Python object an id: each has its line end."""
     order = np.argsort(owner, kind="stable")
     text = lines.take(pa.array(members[order]))
     _, offsets, data = text.buffers()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from communitree_shared.options import ClusterOptions
+from communitree_workers.cluster.crumbs import without_crumbs
 from communitree_workers.cluster.graph import Graph, packed, ranges, unpacked
 from communitree_workers.cluster.prepared import Prepared
 from communitree_workers.cluster.split import ordered_parts, split
@@ -111,18 +112,13 @@ def _grow(graph: Graph, options: ClusterOptions) -> Subtree:
         grouped = np.argsort(label[low], kind="stable")
         low, high, weight = low[grouped], high[grouped], weight[grouped]
         bounds = np.searchsorted(label[low], np.arange(len(start) + 1))
-        part = np.concatenate(
-            [
-                split(
-                    graph.digests[order[start[i] : stop[i]]],
-                    place[low[bounds[i] : bounds[i + 1]]],
-                    place[high[bounds[i] : bounds[i + 1]]],
-                    weight[bounds[i] : bounds[i + 1]],
-                    options,
-                )
-                for i in range(len(start))
-            ]
-        )
+        parts = []
+        for i in range(len(start)):
+            inner = slice(bounds[i], bounds[i + 1])
+            ends = (place[low[inner]], place[high[inner]], weight[inner])
+            found = split(graph.digests[order[start[i] : stop[i]]], *ends, options)
+            parts.append(without_crumbs(found, *ends, options.max_cluster_size))
+        part = np.concatenate(parts)
         number, owner, sizes = ordered_parts(owner, part)
         order[places] = order[places][np.argsort(number, kind="stable")]
         # a community that does not come apart stays an oversize leaf
