@@ -16,6 +16,8 @@ OWNERS = PREFIX + "owners"  # hash: the same member → token of the worker that
 SENT = PREFIX + "sent"  # member tenant|job|stage|message, score: when last published
 OUTBOX = PREFIX + "outbox"  # member tenant|job|stage|message, score: since when it waits to be published
 WATERMARK = PREFIX + "watermark"  # hash: queue → newest publish stamp that was started
+WAITING = PREFIX + "waiting"  # hash: tenant (`*`: all) → units that have not ended, for admission
+LANES = PREFIX + "lanes"  # hash: queue → counter that gives bulk work its share
 EPOCH = PREFIX + "epoch"  # rises with every reconciler tick: a lower or missing value shows lost writes
 RECONCILER = PREFIX + "reconciler"  # the lease of the one reconciler
 REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconciler published it again
@@ -55,6 +57,21 @@ def events(tenant: str, job_id: str) -> str:
 def results(tenant: str) -> str:
     """Return the key of a tenant's stream of ended jobs."""
     return f"{PREFIX}results:{tenant}"
+
+
+def ready(queue: str, lane: str, tenant: str) -> str:
+    """Return the key of a tenant's line for a queue (list); lane `i` is interactive, `b` bulk."""
+    return f"{PREFIX}ready:{queue}:{lane}:{tenant}"
+
+
+def turn(queue: str, lane: str) -> str:
+    """Return the key of the tenants that wait for a queue, in turn (list)."""
+    return f"{PREFIX}turn:{queue}:{lane}"
+
+
+def flight(queue: str) -> str:
+    """Return the key of the messages of a queue that are in the broker and not started (sorted set)."""
+    return f"{PREFIX}flight:{queue}"
 
 
 def corpus_lock(tenant: str, corpus: str) -> str:

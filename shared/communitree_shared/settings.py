@@ -108,6 +108,9 @@ class Settings(BaseSettings):
     window: int = Field(256, description="units of one job in the broker")
     bulk_window: int = 32
     max_open_jobs: int = Field(10_000, description="open jobs of one tenant")
+    max_open_jobs_total: int = 100_000
+    max_waiting_units: int = Field(2_000_000, description="units of one tenant's open jobs that have not ended")
+    max_waiting_units_total: int = 10_000_000
     model_slots: int = Field(200, description="threads of a worker for model queues")
     cpu_slots: int = Field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
     job_ttl: float = Field(7 * 24 * 3600.0, description="how long an ended job's keys stay")

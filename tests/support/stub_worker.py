@@ -47,7 +47,7 @@ async def wait(context: UnitContext) -> Outcome:
 
 def done(context: UnitContext) -> Outcome:
     _note(context, "reduce")
-    context.services.ledger.finish(context.message.tenant, context.message.job, "answered", {}, 60)
+    context.finish("answered", {}, ttl=60)
     return Outcome()
 
 

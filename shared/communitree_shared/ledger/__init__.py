@@ -5,7 +5,7 @@ between a decision and its record. `Ledger` calls them; `Dispatcher` publishes w
 `Reconciler` publishes again what was lost on the way.
 """
 
-from communitree_shared.ledger.client import Begun, Ledger, Outgoing
+from communitree_shared.ledger.client import Begun, Ledger, Limits, Outgoing
 from communitree_shared.ledger.stages import Stage, Step
 
-__all__ = ["Begun", "Ledger", "Outgoing", "Stage", "Step"]
+__all__ = ["Begun", "Ledger", "Limits", "Outgoing", "Stage", "Step"]

@@ -45,6 +45,16 @@ class Begun:
     outgoing: list[Outgoing]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What may be open before a submission is refused: jobs and units that have not ended, of a tenant and of all."""
+
+    jobs: int = 10_000
+    all_jobs: int = 100_000
+    units: int = 2_000_000
+    all_units: int = 10_000_000
+
+
 @cache
 def _source(name: str) -> str:
     folder = importlib.resources.files("communitree_shared.ledger") / "scripts"
@@ -79,21 +89,14 @@ class Ledger:
         *,
         lock: str = "",
         in_flight: str = "",
-        limit: int = 10_000,
+        limits: Limits = Limits(),
         deadline_ms: int = 0,
     ) -> tuple[str, str, list[Outgoing]]:
         """Record a job and its first step. Returns (`ok`|`exists`|`busy`|`shared`|`full`, detail, outgoing)."""
         reply = self._run(
-            "submit",
-            tenant,
-            job,
-            compact(record),
-            compact(first.spec(tenant, job)),
-            lock,
-            in_flight,
-            limit,
-            deadline_ms,
-        )
+            "submit", tenant, job, compact(record), compact(first.spec(tenant, job)), lock, in_flight, deadline_ms,
+            limits.jobs, limits.all_jobs, limits.units, limits.all_units,
+        )  # fmt: skip
         if reply[0] == "ok":
             return "ok", job, _outgoing(reply[1:])
         return reply[0], reply[1], []
@@ -116,9 +119,12 @@ class Ledger:
         """Return the newest jobs of a tenant."""
         return self._call(lambda: list(self.redis.zrevrange(rk.jobs(tenant), 0, limit - 1)))  # type: ignore[arg-type]
 
-    def finish(self, tenant: str, job: str, state: str, summary: dict[str, str], ttl_s: float, reason: str = "") -> str:
-        """End a job, once. Returns `ok`, `already` or `gone`."""
-        return str(self._run("finish", tenant, job, state, compact(summary), int(ttl_s * 1000), reason))
+    def finish(
+        self, tenant: str, job: str, state: str, summary: dict[str, str], ttl_s: float, reason: str = ""
+    ) -> tuple[str, list[Outgoing]]:
+        """End a job, once. Returns (`ok`|`already`|`gone`, messages of others that may go now)."""
+        reply = self._run("finish", tenant, job, state, compact(summary), int(ttl_s * 1000), reason)
+        return reply[0], _outgoing(reply[1:])
 
     def cancel(self, tenant: str, job: str) -> str:
         """Take one caller from a job. Returns `detached`, `last`, `ended` or `gone`."""
@@ -148,18 +154,10 @@ class Ledger:
         return _outgoing(self._run("step", tenant, job, compact(step.spec(tenant, job)))[1:])
 
     def begin(
-        self,
-        tenant: str,
-        job: str,
-        stage: str,
-        message: str,
-        queue: str,
-        units: list[str],
-        lease_s: float,
-        allowed: int,
+        self, tenant: str, job: str, stage: str, message: str, units: list[str], lease_s: float, allowed: int
     ) -> Begun:
         """Ask for leases on a message's units, and count the attempt."""
-        reply = self._run("begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, queue, *units)
+        reply = self._run("begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, *units)
         state, deadline, n = reply[0], reply[1], int(reply[2])
         verdicts = {unit: reply[3 + 2 * i] for i, unit in enumerate(units)}
         attempts = {unit: int(reply[4 + 2 * i]) for i, unit in enumerate(units) if verdicts[unit] == "go"}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import time
 import unicodedata
 import uuid
@@ -14,9 +12,9 @@ from typing import Any
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import AdmissionRefused, CorpusBusy, CorpusNotFound, InfrastructureError, JobNotFound
-from communitree_shared.keys import Keys, corpus_name, encode_name, safe_id
-from communitree_shared.ledger.client import Ledger
-from communitree_shared.ledger.stages import Step
+from communitree_shared.keys import Keys, corpus_name, safe_id
+from communitree_shared.ledger.client import Ledger, Limits, Outgoing
+from communitree_shared.ledger.entry import Request, entry, question_digest
 from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
 from communitree_shared.options import IndexOptions, QueryOptions
 from communitree_shared.settings import Settings
@@ -62,10 +60,7 @@ class Jobs:
         request = CorpusRequest(
             job=job, corpus=corpus, version=f"v-{job}", documents=documents, options=options.model_dump()
         )
-        first = Step("ingest", "communitree.corpus.ingest.v1", then=None)
-        lock = rk.corpus_lock(self.tenant, encode_name(corpus))
-        record = {"kind": "corpus", "corpus": corpus, "version": request.version, "correlation_id": correlation_id}
-        return self._submit(job, request, record, first, lock=lock)
+        return self._submit(request, correlation_id)
 
     def submit_query(
         self, corpus: str, question: str, options: QueryOptions, *, correlation_id: str = "", version: str = ""
@@ -79,24 +74,14 @@ class Jobs:
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         question = unicodedata.normalize("NFC", question).strip()
-        job = _new_job()
-        request = QueryRequest(job=job, corpus=corpus, version=version, question=question, options=options.model_dump())
-        digest = question_digest(request)
-        flight = ""
+        request = QueryRequest(
+            job=_new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
+        )
         if options.cache and not options.again:
-            known = self.ledger.redis.get(rk.answer(self.tenant, digest))
+            known = self.ledger.redis.get(rk.answer(self.tenant, question_digest(request)))
             if known and self.store.exists(self.keys.job(str(known), "result.json")):
                 return Submitted(str(known), cached=True)
-            flight = rk.in_flight(self.tenant, digest)
-        until = time.time() + options.deadline_seconds
-        reserve = min(30.0, options.deadline_seconds / 5)
-        record = {
-            "kind": "query", "corpus": corpus, "version": version, "deadline": f"{until:.3f}",
-            "map_deadline": f"{until - reserve:.3f}", "digest": digest, "correlation_id": correlation_id,
-            "on_failure": finish_spec(self.tenant, job),
-        }  # fmt: skip
-        first = Step("plan", "communitree.query.plan.v1")
-        return self._submit(job, request, record, first, in_flight=flight, deadline_ms=int((until - reserve) * 1000))
+        return self._submit(request, correlation_id)
 
     def submit_look(self, corpus: str, op: str, args: dict[str, Any], *, version: str = "") -> Submitted:
         """Submit a look at tables.
@@ -105,27 +90,20 @@ class Jobs:
             CorpusNotFound: no published version.
         """
         corpus = corpus_name(corpus)
-        job = _new_job("look")
-        request = LookRequest(job=job, corpus=corpus, version=version or self.current(corpus), op=op, args=args)
-        until = time.time() + 300
-        record = {"kind": "look", "corpus": corpus, "version": request.version, "deadline": f"{until:.3f}"}
-        return self._submit(job, request, record, Step("look", "communitree.look.v1"), deadline_ms=int(until * 1000))
+        version = version or self.current(corpus)
+        return self._submit(LookRequest(job=_new_job("look"), corpus=corpus, version=version, op=op, args=args))
 
-    def _submit(
-        self,
-        job: str,
-        request: CorpusRequest | QueryRequest | LookRequest,
-        record: dict[str, str],
-        first: Step,
-        **options: Any,
-    ) -> Submitted:
+    def _submit(self, request: Request, correlation_id: str = "") -> Submitted:
+        job, now = request.job, time.time()
         self.store.put_json(self.keys.job(job, "request.json"), request.model_dump())
-        if request.kind == "corpus":
-            self.store.put_json(self.keys.open_job(job), {"kind": request.kind, "submitted": time.time()})
-        record.setdefault("on_failure", finish_spec(self.tenant, job))
+        if request.kind != "look":
+            marker = {"kind": request.kind, "submitted": now, "correlation_id": correlation_id}
+            self.store.put_json(self.keys.open_job(job), marker)
+        told = entry(self.tenant, request, now, correlation_id)
         status, detail, outgoing = self.ledger.submit(
-            self.tenant, job, record, first, limit=self.settings.max_open_jobs, **options
-        )
+            self.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
+            deadline_ms=told.deadline_ms, limits=self._limits,
+        )  # fmt: skip
         if status in {"busy", "full", "shared"}:
             self.store.delete_all([self.keys.job(job, "request.json"), self.keys.open_job(job)])
         if status == "busy":
@@ -136,16 +114,27 @@ class Jobs:
             )
         if status == "full":
             raise AdmissionRefused(
-                f"{detail} jobs of tenant {self.tenant!r} are open, the limit is {self.settings.max_open_jobs}.",
-                hint="Try again later, or raise COMMUNITREE_MAX_OPEN_JOBS.",
+                f"The job was not taken: {detail}.",
+                hint="Try again later, or raise COMMUNITREE_MAX_OPEN_JOBS or COMMUNITREE_MAX_WAITING_UNITS.",
                 retry_after=5,
             )
         if status == "shared":
             return Submitted(detail, shared=True)
-        # Where the broker is away it stays in the outbox, and the reconciler publishes it when it is back.
+        self._publish(outgoing)
+        return Submitted(job)
+
+    def _publish(self, outgoing: list[Outgoing]) -> None:
+        # Where the broker is away they stay in the outbox, and the reconciler publishes them when it is back.
         with contextlib.suppress(InfrastructureError):
             self.publisher.publish(outgoing)
-        return Submitted(job)
+
+    @property
+    def _limits(self) -> Limits:
+        settings = self.settings
+        return Limits(
+            settings.max_open_jobs, settings.max_open_jobs_total, settings.max_waiting_units,
+            settings.max_waiting_units_total,
+        )  # fmt: skip
 
     # --- look at --------------------------------------------------------------------------------------------
 
@@ -193,21 +182,11 @@ class Jobs:
         self.record(job)
         left = self.ledger.cancel(self.tenant, job)
         if left == "last":
-            self.ledger.finish(self.tenant, job, "cancelled", {}, self.settings.job_ttl, "cancelled by its caller")
+            reason = "cancelled by its caller"
+            _, outgoing = self.ledger.finish(self.tenant, job, "cancelled", {}, self.settings.job_ttl, reason)
+            self._publish(outgoing)
             self.store.delete(self.keys.open_job(job))
         return self.record(job).get("state", "")
-
-
-def question_digest(request: QueryRequest) -> str:
-    """Return what makes two questions equal: corpus, version, text and options, but not how long a caller waits."""
-    options = {k: v for k, v in request.options.items() if k not in {"deadline_seconds", "bulk", "cache"}}
-    text = json.dumps([request.corpus, request.version, request.question, options], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
-
-
-def finish_spec(tenant: str, job: str) -> str:
-    """Return the step that ends a job when one of its critical steps failed."""
-    return json.dumps(Step("finish", "communitree.job.finish.v1", critical=False).spec(tenant, job))
 
 
 def _new_job(kind: str = "") -> str:

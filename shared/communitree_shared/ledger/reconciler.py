@@ -16,7 +16,9 @@ from typing import Any
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.ledger.client import Ledger
+from communitree_shared.ledger.rebuild import rebuild
 from communitree_shared.settings import Settings
+from communitree_shared.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +29,13 @@ OUTBOX_AGE = 2.0
 class Reconciler:
     """Ticks in a thread of its own until stopped."""
 
-    def __init__(self, settings: Settings, ledger: Ledger, publisher: Publisher) -> None:
+    def __init__(self, settings: Settings, store: Store, ledger: Ledger, publisher: Publisher) -> None:
         self.settings = settings
+        self.store = store
         self.ledger = ledger
         self.publisher = publisher
+        self._server = ""
+        self._epoch = 0
         self.name = uuid.uuid4().hex
         self.stop = threading.Event()
         self.republished: dict[str, int] = {"outbox": 0, "lease": 0, "lost": 0}
@@ -42,6 +47,7 @@ class Reconciler:
             try:
                 if self.elected():
                     self.tick()
+                    self._epoch = int(self.ledger.redis.incr(rk.EPOCH))
                     pause = self.pause()
             except Exception:  # a reconciler that ends is worse than one that errs: say it and go on
                 log.exception("reconciler tick failed; it is tried again")
@@ -60,6 +66,9 @@ class Reconciler:
 
     def tick(self) -> None:
         """Publish again what was lost, expire what is overdue."""
+        if self.lost_writes():
+            rebuild(self.settings, self.store, self.ledger, self.publisher)
+            self.remember()
         self.expire()
         # A message that waits in a queue may simply be waiting: only clear signs count as loss (overdue.lua).
         found = self.ledger.overdue(OUTBOX_AGE, max(10.0, 2 * self.settings.lease))
@@ -68,6 +77,23 @@ class Reconciler:
         if found:
             log.info("publishing again: %s", ", ".join(f"{why} {out.member}" for why, out in found[:5]))
             self.publisher.publish([out for _, out in found])
+
+    def lost_writes(self) -> bool:
+        """Say whether Redis may have lost writes since the last tick: another process answers, or the epoch fell.
+
+        At a reconciler's first tick too: nobody knows what happened before.
+        """
+        server, epoch = self._seen()
+        return server != self._server or epoch < self._epoch
+
+    def remember(self) -> None:
+        """Remember which server answers and raise its epoch."""
+        self._server, _ = self._seen()
+        self._epoch = int(self.ledger.redis.incr(rk.EPOCH))
+
+    def _seen(self) -> tuple[str, int]:
+        info: Any = self.ledger.redis.info("server")
+        return str(info.get("run_id", "")), int(self.ledger.redis.get(rk.EPOCH) or 0)
 
     def expire(self) -> None:
         """End the waiting units of jobs whose deadline has passed."""
@@ -97,8 +123,8 @@ class Reconciler:
         return float(min(tick, max(0.2, nearest[0][1] / 1000 - time.time())))
 
 
-def start(settings: Settings, ledger: Ledger, publisher: Publisher) -> Reconciler:
+def start(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher) -> Reconciler:
     """Start a reconciler in a daemon thread."""
-    reconciler = Reconciler(settings, ledger, publisher)
+    reconciler = Reconciler(settings, store, ledger, publisher)
     threading.Thread(target=reconciler.run, name="reconciler", daemon=True).start()
     return reconciler

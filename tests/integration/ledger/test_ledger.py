@@ -13,8 +13,8 @@ import redis
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import redis_client
-from communitree_shared.ledger import Ledger, Stage, Step
-from communitree_shared.ledger.jobs import finish_spec
+from communitree_shared.ledger import Ledger, Limits, Stage, Step
+from communitree_shared.ledger.entry import finish_spec
 from communitree_shared.messages import Unit
 from communitree_shared.settings import Settings
 
@@ -49,7 +49,7 @@ def arrive(ledger: Ledger, unit: str, ok: bool = True, stage: str = "map", job: 
 def begin(ledger: Ledger, outgoing: Any, allowed: int = 5, lease: float = 15.0) -> Any:
     body = json.loads(outgoing.body)
     units = [u["id"] for u in body["units"]]
-    return ledger.begin(T, body["job"], body["stage"], body["id"], outgoing.queue, units, lease, allowed)
+    return ledger.begin(T, body["job"], body["stage"], body["id"], units, lease, allowed)
 
 
 def types(ledger: Ledger, job: str = J) -> list[str]:
@@ -88,7 +88,7 @@ def test_equal_questions_in_flight_share_a_job_until_the_last_caller_leaves(ledg
 
 def test_too_many_open_jobs_are_refused(ledger: Ledger) -> None:
     submit(ledger, "one")
-    reply = ledger.submit(T, "two", {"kind": "query"}, Step("plan", "communitree.query.plan.v1"), limit=1)
+    reply = ledger.submit(T, "two", {"kind": "query"}, Step("plan", "communitree.query.plan.v1"), limits=Limits(jobs=1))
     assert reply[0] == "full"
 
 
@@ -256,10 +256,10 @@ def test_an_ended_job_leaves_only_keys_that_expire(ledger: Ledger) -> None:
     submit(ledger, lock=rk.corpus_lock(T, "c"), in_flight=rk.in_flight(T, "d"))
     for message in wide(ledger, 4, window=2):
         begin(ledger, message)
-    assert ledger.finish(T, J, "failed", {}, 60, "why") == "ok"
-    assert ledger.finish(T, J, "answered", {}, 60) == "already"
+    assert ledger.finish(T, J, "failed", {}, 60, "why")[0] == "ok"
+    assert ledger.finish(T, J, "answered", {}, 60)[0] == "already"
     assert ledger.record(T, J)["state"] == "failed"
-    owned = {rk.jobs(T), rk.results(T), rk.WATERMARK}
+    owned = {rk.jobs(T), rk.results(T), rk.WATERMARK, rk.WAITING, rk.LANES}
     for key in ledger.redis.scan_iter("*"):
         assert ledger.redis.ttl(key) > 0 or key in owned, key
     assert types(ledger)[-1] == "job.ended"
@@ -288,6 +288,67 @@ def test_a_server_that_is_away_is_waited_for_and_then_named(settings: Settings) 
     away = Ledger(redis.Redis(port=1, decode_responses=True, socket_connect_timeout=0.1), patience=0.2)
     with pytest.raises(InfrastructureError, match="did not answer"):
         away.record(T, J)
+
+
+def test_only_so_many_messages_of_a_queue_are_in_the_broker_and_each_start_lets_one_in(ledger: Ledger) -> None:
+    submit(ledger)
+    first = wide(ledger, 100)
+    assert len(first) == 32
+    assert len(begin(ledger, first[0]).outgoing) == 1
+    assert len(begin(ledger, first[0]).outgoing) == 0
+
+
+def lane(ledger: Ledger, tenant: str, job: str, units: int, bulk: bool = False) -> list[Any]:
+    record = {"kind": "query", "corpus": "c", "lane": "b" if bulk else "i"}
+    ledger.submit(tenant, job, record, Step("plan", "communitree.query.plan.v1"))
+    stage = Stage("map", "communitree.query.map.v1", NEXT, window=1000)
+    return ledger.open(tenant, job, stage, stage.messages(tenant, job, [Unit(id=f"{job}{i}") for i in range(units)], local=False))[1]  # fmt: skip  # noqa: E501
+
+
+def drained(ledger: Ledger, outgoing: list[Any], steps: int) -> list[str]:
+    """Start messages one by one, as workers would; return whose jobs they were."""
+    queue, order = list(outgoing), []
+    for _ in range(steps):
+        message = queue.pop(0)
+        tenant, job, stage, identity = message.member.split("|")
+        order.append(job)
+        units = [u["id"] for u in json.loads(message.body)["units"]]
+        queue += ledger.begin(tenant, job, stage, identity, units, 15, 5).outgoing
+    return order
+
+
+def test_tenants_are_served_in_turn(ledger: Ledger) -> None:
+    outgoing = lane(ledger, "big", "a", 200) + lane(ledger, "small", "b", 5)
+    order = drained(ledger, outgoing, 50)
+    assert order[:32] == ["a"] * 32
+    assert order[32:42].count("b") == 5
+
+
+def test_an_interactive_question_passes_a_bulk_backlog_which_keeps_a_share(ledger: Ledger) -> None:
+    outgoing = lane(ledger, "t", "bulk", 200, bulk=True) + lane(ledger, "t", "ask", 40)
+    order = drained(ledger, outgoing, 90)
+    behind = order[32:]
+    assert behind[:45].count("ask") >= 35
+    assert 0 < behind[:45].count("bulk") <= 10
+
+
+def test_waiting_units_are_counted_and_limit_admission(ledger: Ledger) -> None:
+    lane(ledger, "t", "a", 10)
+    assert ledger.redis.hget(rk.WAITING, "t") == "11"  # with the plan
+    record = {"kind": "query", "corpus": "c"}
+    step = Step("plan", "communitree.query.plan.v1")
+    assert ledger.submit("t", "b", record, step, limits=Limits(units=11))[0] == "full"
+    assert ledger.submit("other", "b", record, step, limits=Limits(units=11))[0] == "ok"
+    ledger.finish("t", "a", "cancelled", {}, 60)
+    assert ledger.redis.hget(rk.WAITING, "t") is None
+    assert ledger.submit("t", "b", record, step, limits=Limits(units=11))[0] == "ok"
+
+
+def test_a_cancelled_jobs_messages_make_room_for_others(ledger: Ledger) -> None:
+    lane(ledger, "t", "a", 100)
+    assert lane(ledger, "t", "b", 10) == []
+    _, outgoing = ledger.finish("t", "a", "cancelled", {}, 60)
+    assert [o.member.split("|")[1] for o in outgoing] == ["b"] * 10
 
 
 def test_many_interleavings_close_once(settings: Settings) -> None:

@@ -13,7 +13,7 @@ import pytest
 from communitree_shared.broker import Publisher, make_app
 from communitree_shared.connect import redis_client
 from communitree_shared.ledger import Ledger, Stage, Step
-from communitree_shared.ledger.jobs import finish_spec
+from communitree_shared.ledger.entry import finish_spec
 from communitree_shared.messages import Unit
 from communitree_shared.settings import Settings
 

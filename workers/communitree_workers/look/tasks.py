@@ -42,10 +42,9 @@ def look(context: UnitContext) -> Outcome:
     if request.op not in OPS:
         raise UsageError(f"There is no look {request.op!r}.", hint=f"Looks: {', '.join(OPS)}.")
     found = OPS[request.op](context, request)
-    services, message = context.services, context.message
-    key = context.keys.job(message.job, "result.json")
-    services.store.put(key, orjson.dumps({"result": found}))
-    services.ledger.finish(message.tenant, message.job, "done", {"result": key}, 600)
+    key = context.keys.job(context.message.job, "result.json")
+    context.services.store.put(key, orjson.dumps({"result": found}))
+    context.finish("done", {"result": key}, ttl=600)
     return Outcome()
 
 

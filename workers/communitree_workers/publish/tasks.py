@@ -85,13 +85,9 @@ def publish(context: UnitContext) -> Outcome:
 
 def end(context: UnitContext, status: str, result: dict[str, Any], reason: str = "") -> None:
     """Write a job's result, once, and end it."""
-    services, message = context.services, context.message
-    key = context.keys.job(message.job, "result.json")
-    services.store.put_new(key, orjson.dumps(result))
-    services.ledger.finish(
-        message.tenant, message.job, status, {"result": key, "reason": reason[:500]}, services.settings.job_ttl, reason
-    )
-    services.store.delete(context.keys.open_job(message.job))
+    key = context.keys.job(context.message.job, "result.json")
+    context.services.store.put_new(key, orjson.dumps(result))
+    context.finish(status, {"result": key, "reason": reason[:500]}, reason)
 
 
 def _all_reports(

@@ -235,8 +235,8 @@ def write_once(context: UnitContext, record: dict[str, str], answer: Answer, opt
     if not services.store.put_new(key, orjson.dumps(answer.model_dump())):
         answer = Answer.model_validate(services.store.get_json(key))
     settings = services.settings
-    ended = services.ledger.finish(message.tenant, message.job, answer.status, {"result": key}, settings.job_ttl)
-    if ended == "ok" and options.cache and answer.status in {"answered", "no_data"} and record.get("digest"):
+    ended = context.finish(answer.status, {"result": key})
+    if ended and options.cache and answer.status in {"answered", "no_data"} and record.get("digest"):
         cached = rk.answer(message.tenant, record["digest"])
         services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
 

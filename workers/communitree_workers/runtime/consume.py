@@ -161,7 +161,7 @@ class Main:
 
         own = Ledger(redis_client(self.settings), patience=5)
         own.token = self.worker.token
-        reconciler.start(self.settings, own, Publisher(make_app(self.settings), own))
+        reconciler.start(self.settings, Store(self.settings, patience=30), own, Publisher(make_app(self.settings), own))
         if self.worker.kind == "models":
             threading.Thread(target=self.listen, name="cancel", daemon=True).start()
 

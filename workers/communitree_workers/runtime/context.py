@@ -144,6 +144,15 @@ class UnitContext:
         """Return the messages that carry these units."""
         return stage.messages(self.message.tenant, self.message.job, units, local=local, per_message=per_message)
 
+    def finish(self, state: str, summary: dict[str, str], reason: str = "", ttl: float | None = None) -> bool:
+        """End the job; returns whether it was this call that ended it."""
+        services, message = self.services, self.message
+        keep = services.settings.job_ttl if ttl is None else ttl
+        status, outgoing = services.ledger.finish(message.tenant, message.job, state, summary, keep, reason)
+        services.publisher.publish(outgoing)
+        services.store.delete(self.keys.open_job(message.job))
+        return status == "ok"
+
     def tell(self, kind: str, **fields: Any) -> None:
         """Append an event to the job's stream."""
         self.services.ledger.event(self.message.tenant, self.message.job, kind, **fields)

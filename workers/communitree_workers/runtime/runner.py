@@ -51,11 +51,10 @@ class Runner:
         except BadInput as bad:
             log.error("a message was dropped: %s", bad)
             return
-        queue = QUEUE_PREFIX + TASKS[message.task]
         settings = self.services.settings
         begun = self.services.ledger.begin(
-            message.tenant, message.job, message.stage, message.id, queue,
-            [u.id for u in message.units], settings.lease, settings.max_attempts,
+            message.tenant, message.job, message.stage, message.id, [u.id for u in message.units], settings.lease,
+            settings.max_attempts,
         )  # fmt: skip
         self._publish(begun.outgoing)
         until = min((d for d in (message.deadline, begun.deadline) if d), default=None)

@@ -1,25 +1,30 @@
 -- Before work: is it wanted, is it done, does another hold it, was it tried too often?
--- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, queue, unit …
+-- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, unit …
 -- Returns {job state, deadline, n, then per unit: verdict, attempt; then outbox triples}
 -- verdict: go | done | leased | poison | gone
 local t, j, s = ARGV[1], ARGV[2], ARGV[3]
 local token, lease, allowed = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local state = job_state(t, j)
-local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', #ARGV - 8}
+local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', #ARGV - 7}
 local out = {}
 local key = stage_key(t, j, s)
 local at = now()
--- The watermark: queues are first in, first out, so what was published clearly earlier and never started is lost.
-local sent = tonumber(redis.call('ZSCORE', P .. 'sent', member(t, j, s, ARGV[4])) or '0')
-if sent > tonumber(redis.call('HGET', P .. 'watermark', ARGV[8]) or '0') then
-  redis.call('HSET', P .. 'watermark', ARGV[8], sent)
+local m = member(t, j, s, ARGV[4])
+local queue = redis.call('HGET', key .. ':queues', ARGV[4])
+if queue then
+  -- The watermark: queues are first in, first out, so what was published clearly earlier and never started is lost.
+  local sent = tonumber(redis.call('ZSCORE', P .. 'sent', m) or '0')
+  if sent > tonumber(redis.call('HGET', P .. 'watermark', queue) or '0') then
+    redis.call('HSET', P .. 'watermark', queue, sent)
+  end
+  if redis.call('ZREM', flight_key(queue), m) == 1 then drain(queue, out) end
 end
 local wanted = is_open(state) and redis.call('HGET', key, 'state') == 'open'
 if wanted and state == 'queued' then
   redis.call('HSET', job_key(t, j), 'state', 'running', 'started', at)
   event(t, j, 'job.started', {})
 end
-for i = 9, #ARGV do
+for i = 8, #ARGV do
   local unit = ARGV[i]
   local verdict, attempt = 'gone', 0
   if wanted then

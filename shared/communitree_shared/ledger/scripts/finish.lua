@@ -1,9 +1,9 @@
 -- A job ends once. ARGV: tenant, job, state, summary (JSON object of strings), ttl (ms), reason for the event or ''
--- Returns 'ok', 'already' or 'gone'.
+-- Returns {'ok' | 'already' | 'gone', outbox triples of others that may go now}
 local t, j, state = ARGV[1], ARGV[2], ARGV[3]
 local before = job_state(t, j)
-if not before then return 'gone' end
-if not is_open(before) then return 'already' end
+if not before then return {'gone'} end
+if not is_open(before) then return {'already'} end
 local fields = {'state', state, 'ended', now()}
 for k, v in pairs(cjson.decode(ARGV[4])) do fields[#fields + 1] = k; fields[#fields + 1] = v end
 redis.call('HSET', job_key(t, j), unpack(fields))
@@ -15,7 +15,8 @@ local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation
 redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
   'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', record[3] or '')
 redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
-sweep(t, j, tonumber(ARGV[5]))
+local out = {}
+sweep(t, j, tonumber(ARGV[5]), out)
 redis.call('ZREMRANGEBYSCORE', P .. 'jobs:' .. t, '-inf', now() - tonumber(ARGV[5]))
 if state == 'cancelled' then redis.call('PUBLISH', P .. 'cancelled', t .. '|' .. j) end
-return 'ok'
+return {'ok', unpack(out)}

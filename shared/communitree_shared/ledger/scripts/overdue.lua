@@ -19,9 +19,11 @@ local function again(why, t, j, s, id)
   if not body then
     redis.call('ZREM', P .. 'sent', m)
     redis.call('ZREM', P .. 'outbox', m)
+    redis.call('HDEL', P .. 'republished', m)
     return
   end
   redis.call('ZADD', P .. 'sent', at, m)
+  if why ~= 'lease' then redis.call('ZADD', flight_key(redis.call('HGET', key .. ':queues', id)), at, m) end
   redis.call('HINCRBY', P .. 'republished', m, 1)
   for _, value in ipairs({why, m, redis.call('HGET', key .. ':queues', id), body}) do out[#out + 1] = value end
 end

@@ -24,6 +24,8 @@ local function event(t, j, kind, fields)
   redis.call('XADD', unpack(args))
 end
 
+local function stage_record_open(t, j, s) return redis.call('HGET', stage_key(t, j, s), 'state') == 'open' end
+
 local function to_outbox(t, j, s, id, at, out)
   local m = member(t, j, s, id)
   redis.call('ZADD', P .. 'outbox', at, m)
@@ -33,19 +35,68 @@ local function to_outbox(t, j, s, id, at, out)
   out[#out + 1] = redis.call('HGET', stage_key(t, j, s) .. ':messages', id)
 end
 
--- Move waiting messages to the outbox while the job's window has room.
+-- Fairness. A released message waits in its tenant's line for its queue; only CAP messages of a queue are in the
+-- broker and not yet started, so that whoever comes later waits behind those alone. Tenants are served in turn, and
+-- of five messages at least four are interactive where any wait. Each start lets the next message in.
+local CAP = 32
+local BULK_EVERY = 5
+
+local function ready_key(q, lane, t) return P .. 'ready:' .. q .. ':' .. lane .. ':' .. t end
+local function turn_key(q, lane) return P .. 'turn:' .. q .. ':' .. lane end
+local function flight_key(q) return P .. 'flight:' .. q end
+
+local function line_up(t, j, s, id)
+  local q = redis.call('HGET', stage_key(t, j, s) .. ':queues', id)
+  local lane = redis.call('HGET', job_key(t, j), 'lane') or 'i'
+  if redis.call('RPUSH', ready_key(q, lane, t), member(t, j, s, id)) == 1 then
+    redis.call('RPUSH', turn_key(q, lane), t)
+  end
+  return q
+end
+
+local function next_in_line(q)
+  local lane = 'i'
+  if redis.call('EXISTS', turn_key(q, 'b')) == 1 then
+    if redis.call('HINCRBY', P .. 'lanes', q, 1) % BULK_EVERY == 0 or redis.call('EXISTS', turn_key(q, 'i')) == 0 then
+      lane = 'b'
+    end
+  end
+  local t = redis.call('LPOP', turn_key(q, lane))
+  if not t then return nil end
+  local m = redis.call('LPOP', ready_key(q, lane, t))
+  if redis.call('EXISTS', ready_key(q, lane, t)) == 1 then redis.call('RPUSH', turn_key(q, lane), t) end
+  return m or ''
+end
+
+local function drain(q, out)
+  local at = now()
+  local free = CAP - redis.call('ZCARD', flight_key(q))
+  while free > 0 do
+    local m = next_in_line(q)
+    if not m then return end
+    local t, j, s, id = string.match(m, '^([^|]*)|([^|]*)|([^|]*)|(.*)$')
+    if t and stage_record_open(t, j, s) then
+      redis.call('ZADD', flight_key(q), at, m)
+      to_outbox(t, j, s, id, at, out)
+      free = free - 1
+    end
+  end
+end
+
+-- Move waiting messages into line while the job's window has room.
 local function release(t, j, s, out)
   local key = stage_key(t, j, s)
   local v = redis.call('HMGET', key, 'window', 'released', 'done')
   local window, released, done = tonumber(v[1]), tonumber(v[2]), tonumber(v[3])
-  local at = now()
   local before = released
+  local queues = {}
   while released - done < window do
     local id = redis.call('LPOP', key .. ':pending')
     if not id then break end
     released = released + tonumber(redis.call('HGET', key .. ':left', id))
-    to_outbox(t, j, s, id, at, out)
+    queues[line_up(t, j, s, id)] = true
   end
+  for q, _ in pairs(queues) do drain(q, out) end
   if released ~= before then redis.call('HSET', key, 'released', released) end
 end
 
@@ -61,6 +112,8 @@ local function create(t, j, spec)
     'window', spec.window, 'critical', spec.critical and 1 or 0, 'opened', at, 'kind', spec.kind,
     'level', spec.level or '', 'next', spec.next and cjson.encode(spec.next) or '')
   redis.call('SADD', P .. 'stages:' .. t .. ':' .. j, spec.stage)
+  redis.call('HINCRBY', P .. 'waiting', '*', spec.total)
+  redis.call('HINCRBY', P .. 'waiting', t, spec.total)
   redis.call('HSET', job_key(t, j), 'stage', spec.stage)
   if spec.level and spec.kind == 'report' then event(t, j, 'level.started', stage_fields(spec)) end
   if spec.kind == 'reduce' then event(t, j, 'reduce.started', stage_fields(spec)) end
@@ -82,6 +135,11 @@ local function open_step(t, j, spec, out)
   create(t, j, spec)
   add_message(t, j, spec.stage, spec.message, spec.queue, {spec.unit}, spec.body)
   release(t, j, spec.stage, out)
+end
+
+local function waiting_less(t, n)
+  redis.call('HINCRBY', P .. 'waiting', '*', -n)
+  if redis.call('HINCRBY', P .. 'waiting', t, -n) == 0 then redis.call('HDEL', P .. 'waiting', t) end
 end
 
 -- The last arrival: close once, and put what follows into the outbox in the same step.
@@ -110,12 +168,16 @@ local function arrive(t, j, s, unit, ok, outcome, fields, out)
   redis.call('ZREM', P .. 'leases', m)
   redis.call('HDEL', P .. 'owners', m)
   local done = redis.call('HINCRBY', key, 'done', 1)
+  waiting_less(t, 1)
   if not ok then redis.call('HINCRBY', key, 'failed', 1) end
   local id = redis.call('HGET', key .. ':units', unit)
   if id and redis.call('HINCRBY', key .. ':left', id, -1) == 0 then
-    redis.call('ZREM', P .. 'sent', member(t, j, s, id))
-    redis.call('ZREM', P .. 'outbox', member(t, j, s, id))
-    redis.call('HDEL', P .. 'republished', member(t, j, s, id))
+    local gone = member(t, j, s, id)
+    redis.call('ZREM', P .. 'sent', gone)
+    redis.call('ZREM', P .. 'outbox', gone)
+    redis.call('HDEL', P .. 'republished', gone)
+    local q = redis.call('HGET', key .. ':queues', id)
+    if redis.call('ZREM', flight_key(q), gone) == 1 then drain(q, out) end
   end
   local level = redis.call('HGET', key, 'level')
   local all = {'stage', s, 'unit', unit, 'level', level, 'ok', ok and 1 or 0}
@@ -133,15 +195,20 @@ local function job_state(t, j) return redis.call('HGET', job_key(t, j), 'state')
 local function is_open(state) return state == 'queued' or state == 'running' end
 
 -- Take a job's messages out of the global sets, and give its keys a TTL.
-local function sweep(t, j, ttl_ms)
+local function sweep(t, j, ttl_ms, out)
+  local freed = {}
   for _, s in ipairs(redis.call('SMEMBERS', P .. 'stages:' .. t .. ':' .. j)) do
     local key = stage_key(t, j, s)
     if redis.call('HGET', key, 'state') == 'open' then
+      local counts = redis.call('HMGET', key, 'total', 'done')
+      waiting_less(t, tonumber(counts[1]) - tonumber(counts[2]))
       for _, id in ipairs(redis.call('HKEYS', key .. ':messages')) do
         local m = member(t, j, s, id)
         redis.call('ZREM', P .. 'sent', m)
         redis.call('ZREM', P .. 'outbox', m)
         redis.call('HDEL', P .. 'republished', m)
+        local q = redis.call('HGET', key .. ':queues', id)
+        if redis.call('ZREM', flight_key(q), m) == 1 then freed[q] = true end
       end
       for _, unit in ipairs(redis.call('HKEYS', key .. ':units')) do
         redis.call('ZREM', P .. 'leases', member(t, j, s, unit))
@@ -162,4 +229,5 @@ local function sweep(t, j, ttl_ms)
   if lock and redis.call('GET', lock) == j then redis.call('DEL', lock) end
   local flight = redis.call('HGET', job_key(t, j), 'in_flight')
   if flight and flight ~= '' and redis.call('GET', flight) == j then redis.call('DEL', flight) end
+  for q, _ in pairs(freed) do drain(q, out) end
 end

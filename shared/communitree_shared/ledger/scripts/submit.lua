@@ -1,6 +1,6 @@
 -- ARGV: tenant, job, record (JSON object of strings), step (JSON), corpus lock key or '', in-flight key or '',
---       limit of open jobs, deadline (ms, 0: none)
--- Returns {status, …}: 'ok' + outbox triples | 'busy' job | 'shared' job | 'full' open
+--       deadline (ms, 0: none), then the limits: open jobs of a tenant, of all, waiting units of a tenant, of all
+-- Returns {status, …}: 'ok' + outbox triples | 'exists' job | 'busy' job | 'shared' job | 'full' what is full
 local t, j = ARGV[1], ARGV[2]
 local lock, flight = ARGV[5], ARGV[6]
 local out = {}
@@ -16,8 +16,15 @@ if lock ~= '' then
   local other = redis.call('GET', lock)
   if other and is_open(job_state(t, other)) then return {'busy', other} end
 end
-local open = redis.call('ZCOUNT', P .. 'jobs:' .. t .. ':open', '-inf', '+inf')
-if open >= tonumber(ARGV[7]) then return {'full', tostring(open)} end
+local function full(n, limit, what)
+  if n >= tonumber(limit) then return {'full', n .. ' ' .. what .. ', the limit is ' .. limit} end
+end
+local waiting = redis.call('HMGET', P .. 'waiting', t, '*')
+local refused = full(redis.call('ZCARD', P .. 'jobs:' .. t .. ':open'), ARGV[8], 'jobs of this tenant are open')
+  or full(redis.call('ZCARD', P .. 'open'), ARGV[9], 'jobs are open')
+  or full(tonumber(waiting[1] or '0'), ARGV[10], 'units of this tenant wait')
+  or full(tonumber(waiting[2] or '0'), ARGV[11], 'units wait')
+if refused then return refused end
 local record = cjson.decode(ARGV[3])
 local flat = {}
 for k, v in pairs(record) do flat[#flat + 1] = k; flat[#flat + 1] = v end
@@ -27,7 +34,7 @@ redis.call('HSET', job_key(t, j), 'state', 'queued', 'created', at, 'callers', 1
 redis.call('ZADD', P .. 'jobs:' .. t, at, j)
 redis.call('ZADD', P .. 'jobs:' .. t .. ':open', at, j)
 redis.call('ZADD', P .. 'open', at, t .. '|' .. j)
-if tonumber(ARGV[8]) > 0 then redis.call('ZADD', P .. 'deadlines', ARGV[8], t .. '|' .. j) end
+if tonumber(ARGV[7]) > 0 then redis.call('ZADD', P .. 'deadlines', ARGV[7], t .. '|' .. j) end
 if lock ~= '' then redis.call('SET', lock, j) end
 if flight ~= '' then redis.call('SET', flight, j) end
 event(t, j, 'job.submitted', {'kind', record.kind, 'corpus', record.corpus})

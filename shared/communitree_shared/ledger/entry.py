@@ -1,0 +1,77 @@
+"""What the ledger is told of a job: a function of its request, so that a lost ledger can be told again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.keys import encode_name
+from communitree_shared.ledger.stages import Step
+from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
+from communitree_shared.options import QueryOptions
+
+Request = CorpusRequest | QueryRequest | LookRequest
+
+#: Of a query's time, what is kept for the reduce: a fifth, but at most this many seconds.
+RESERVE = 30.0
+
+#: Seconds after which a look is given up.
+LOOK_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A job's record and first step, the keys it holds while it runs, and when its waiting units expire (ms)."""
+
+    record: dict[str, str]
+    first: Step
+    lock: str = ""
+    in_flight: str = ""
+    deadline_ms: int = 0
+
+
+def entry(tenant: str, request: Request, submitted: float, correlation_id: str = "") -> Entry:
+    """Return what the ledger is told of a request that was submitted at `submitted` (unix seconds)."""
+    record = {
+        "kind": request.kind, "corpus": request.corpus, "version": request.version, "correlation_id": correlation_id,
+        "on_failure": finish_spec(tenant, request.job),
+    }  # fmt: skip
+    if isinstance(request, CorpusRequest):
+        lock = rk.corpus_lock(tenant, encode_name(request.corpus))
+        return Entry(record, Step("ingest", "communitree.corpus.ingest.v1"), lock=lock)
+    if isinstance(request, LookRequest):
+        until = submitted + LOOK_SECONDS
+        record["deadline"] = f"{until:.3f}"
+        return Entry(record, Step("look", "communitree.look.v1"), deadline_ms=int(until * 1000))
+    options = QueryOptions.model_validate(request.options)
+    until = submitted + options.deadline_seconds
+    for_map = until - min(RESERVE, options.deadline_seconds / 5)
+    digest = question_digest(request)
+    record |= {
+        "deadline": f"{until:.3f}", "map_deadline": f"{for_map:.3f}", "digest": digest,
+        "lane": "b" if options.bulk else "i",
+    }  # fmt: skip
+    flight = rk.in_flight(tenant, digest) if options.cache and not options.again else ""
+    return Entry(record, Step("plan", "communitree.query.plan.v1"), in_flight=flight, deadline_ms=int(for_map * 1000))
+
+
+def question_digest(request: QueryRequest) -> str:
+    """Return what makes two questions equal: corpus, version, text and options, but not how long a caller waits."""
+    options = {k: v for k, v in request.options.items() if k not in {"deadline_seconds", "bulk", "cache"}}
+    text = json.dumps([request.corpus, request.version, request.question, options], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+def finish_spec(tenant: str, job: str) -> str:
+    """Return the step that ends a job when one of its critical steps failed."""
+    return json.dumps(Step("finish", "communitree.job.finish.v1", critical=False).spec(tenant, job))
+
+
+def parse_request(data: dict[str, object]) -> Request:
+    """Return a stored request as the class of its kind."""
+    kinds: dict[object, type[CorpusRequest] | type[QueryRequest] | type[LookRequest]] = {
+        "corpus": CorpusRequest, "query": QueryRequest, "look": LookRequest,
+    }  # fmt: skip
+    return kinds[data.get("kind")].model_validate(data)
