@@ -112,7 +112,9 @@ def _with_reports(tables: Tables) -> Tables:
 
 def _small() -> Tables:
     """Edges with text units: without any, GraphRAG's global search divides by a largest weight of zero."""
-    edges = [{"source": f"N{i}", "target": f"N{(i * i + 1) % 60}", "text_unit_ids": [f"t{i // 5}"]} for i in range(60)]
+    edges = [
+        {"source": f"N{i}", "target": f"N{(i * i + 1) % 97}", "text_unit_ids": [f"t{i // 20}"]} for i in range(240)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         lines = "\n".join(json.dumps(edge) for edge in edges)
         (Path(folder) / "relationships.jsonl").write_text(lines, encoding="utf-8")

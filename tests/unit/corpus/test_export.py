@@ -89,7 +89,7 @@ def test_the_tree() -> None:
     assert (first["id"], first["title"], first["summary"]) == (0, "Title 0", "Summary 0")
     assert [child["id"] for child in first["children"]] == [2, 3]
     assert "children" not in second
-    assert [entity["title"] for entity in second["entities"]] == ["FRANK", "甲"]
+    assert [entity["title"] for entity in second["entities"]] == ["甲", "FRANK"]
     assert first["size"] == sum(child["size"] for child in first["children"])
 
 

@@ -48,7 +48,10 @@ def core(tables: Tables) -> dict[str, Any]:
         "communities": ["community", "level", "parent", "children", "title", "entity_ids", "relationship_ids", "size"],
         "community_reports": ["id", "community", "title", "summary", "rank", "rating_explanation", "findings"],
     }
-    return {name: tables[name].select(columns).to_pylist() for name, columns in keep.items()}
+    found: dict[str, Any] = {name: tables[name].select(columns).to_pylist() for name, columns in keep.items()}
+    for row in found["communities"]:
+        row["entity_ids"].sort()
+    return found
 
 
 @pytest.mark.parametrize("name", GENERATIONS)

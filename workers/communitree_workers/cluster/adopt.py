@@ -17,7 +17,7 @@ from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster.canonical import entity_order, unit_order
 from communitree_workers.cluster.kept_tree import KeptTree, expand, keep
-from communitree_workers.tables.columns import Ints, positions, to_lists, unique_pairs
+from communitree_workers.tables.columns import Ints, flatten, positions, to_lists, unique_pairs
 from communitree_workers.tables.io import Tables, conform
 from communitree_workers.tables.keys import community_keys
 from communitree_workers.tables.mass import relationship_ends, text_unit_sets, with_mass
@@ -59,11 +59,32 @@ def adopt(tables: Tables, communities: pa.Table, options: ClusterOptions | None 
     """
     tables = with_mass(tables)
     tree = keep(tables, communities)
-    tree.community, tree.entity = _in_order(tree.community, tree.entity, entity_order(tables))
+    _order_members(tree, tables, communities)
     edges = _inside(tree, tables)
     units = _in_order(*_texts(tree, tables), unit_order(tables)[0])
     table = _table(tree, communities, tables, edges, units, (options or ClusterOptions()).max_cluster_size)
     return Adopted(table, {ENTITIES: tables[ENTITIES]}, _stats(tree, tables, edges, units))
+
+
+def _order_members(tree: KeptTree, tables: Tables, communities: pa.Table) -> None:
+    """Sort the members as the imported lists have them, those that are new after them in canonical order."""
+    order = entity_order(tables)
+    count = max(len(order), 1)
+    row, ids = flatten(communities["entity_ids"])
+    now = np.full(communities.num_rows, -1, np.int64)
+    now[tree.table[tree.table >= 0]] = np.flatnonzero(tree.table >= 0)
+    entity = positions(ids, tables[ENTITIES]["id"])
+    known = np.flatnonzero((entity >= 0) & (now[row] >= 0))
+    given, first = np.unique(now[row[known]] * count + entity[known], return_index=True)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) + len(ids)
+    place = rank[tree.entity]
+    if len(given):
+        pairs = tree.community * count + tree.entity
+        at = np.searchsorted(given, pairs).clip(max=len(given) - 1)
+        place = np.where(given[at] == pairs, known[first[at]], place)
+    sort = np.lexsort((place, tree.community))
+    tree.community, tree.entity = tree.community[sort], tree.entity[sort]
 
 
 def _in_order(owner: Ints, row: Ints, order: Ints) -> tuple[Ints, Ints]:

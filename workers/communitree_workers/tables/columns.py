@@ -16,6 +16,8 @@ ABSENT = -1
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the column as one array."""
     if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:  # combine_chunks would copy it
+            return column.chunk(0)
         combined = column.combine_chunks()
         return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
     return column

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from communitree_shared.tables import COLUMNS
+from communitree_workers.tables.columns import one_chunk
 
 #: A corpus's tables by name.
 Tables = dict[str, pa.Table]
@@ -46,7 +47,7 @@ def conform(name: str, table: pa.Table) -> pa.Table:
     columns = []
     for field in schema(name):
         if field.name in table.column_names:
-            columns.append(table[field.name].combine_chunks().cast(field.type))
+            columns.append(one_chunk(table[field.name]).cast(field.type))
             continue
         default = _DEFAULTS.get(COLUMNS[name][field.name], [])
         columns.append(pa.array([default] * table.num_rows, field.type))

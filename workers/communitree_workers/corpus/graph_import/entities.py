@@ -58,6 +58,8 @@ def read_entities(reader: Reader, notes: Notes, *, repeated: bool = False) -> En
         refuse(reader.file, reader.spelled("title") or "title", int(np.argmax(nameless)), "a title", "")
     if reader.spelled("title") is not None:
         notes.warn(pc.sum(untitled).as_py() or 0, "entities without a title are shown by their id")
+    if not repeated:
+        reader.release()
     columns["title"] = pc.if_else(untitled, columns["id"], written)
     columns["id"] = _or_hash(columns["id"], columns["title"])
     columns["written"] = written

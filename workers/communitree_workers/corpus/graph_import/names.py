@@ -106,6 +106,10 @@ class Reader:
             return values.int_lists(data, self.file, spelled)
         return values.string_lists(data, self.file, spelled, joined=(self.name, column) in _JOINED)
 
+    def release(self) -> None:
+        """Let go of the file's table, once its columns are read."""
+        self.raw.table = self.raw.table.slice(0, 0).select([])
+
     def get(self, column: str) -> pa.Array:
         """Return the column, or empty values where the file has none (null for numbers)."""
         found = self.column(column)

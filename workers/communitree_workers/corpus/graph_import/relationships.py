@@ -78,6 +78,7 @@ def _columns(reader: Reader, entities: Entities, notes: Notes) -> dict[str, pa.A
     reader.must_have("source")
     reader.must_have("target")
     columns = {name: reader.get(name) for name in COLUMNS[RELATIONSHIPS]}
+    count = len(reader)
     blank_is_known = positions(pa.array([""]), entities.written)[0] >= 0
     for end in ("source", "target"):
         if not blank_is_known:
@@ -87,10 +88,11 @@ def _columns(reader: Reader, entities: Entities, notes: Notes) -> dict[str, pa.A
         row = int(np.argmax(np.abs(weight) > _MOST))
         refuse(reader.file, reader.spelled("weight") or "weight", row, "a weight below 1e12", float(weight[row]))
     if reader.spelled("weight") is None:
-        notes.note(len(reader), f"relationships of {reader.file} have no weight column and weigh 1")
+        notes.note(count, f"relationships of {reader.file} have no weight column and weigh 1")
     else:
         notes.warn(columns["weight"].null_count, "relationships without a weight weigh 1")
     columns["weight"] = pc.fill_null(columns["weight"], 1.0)
+    reader.release()
     return columns
 
 

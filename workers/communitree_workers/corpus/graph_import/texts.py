@@ -71,6 +71,7 @@ def _units(reader: Reader, encoding: str, notes: Notes) -> tuple[Columns, tuple[
     if reader.spelled("id") is None:
         columns["id"] = content_ids(columns["text"])
     refuse_empty(columns["id"], reader.file, reader.spelled("id") or "id", "the id of a text unit")
+    reader.release()
     columns, _ = _distinct(columns, "text units", notes, "text")
     unit, ids = flatten(columns.pop("document_ids"))
     first = np.ones(len(unit), bool)
