@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES, ModelSettings, Settings
+from support.settings_list import variables
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in variables():
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_without_anything_the_built_in_model_does_every_stage() -> None:
+    settings = Settings()
+    assert all(settings.model(stage).built_in for stage in MODEL_STAGES)
+    assert settings.model("map").model == EXTRACTIVE
+
+
+def test_one_stage_may_have_a_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMUNITREE_LLM_MODEL", "small")
+    monkeypatch.setenv("COMMUNITREE_LLM_API_KEY", "key-of-all")
+    monkeypatch.setenv("COMMUNITREE_LLM_REDUCE_MODEL", "large")
+    monkeypatch.setenv("COMMUNITREE_LLM_REDUCE_CACHE", "false")
+    settings = Settings()
+    assert {stage: settings.model(stage).model for stage in MODEL_STAGES} == {
+        **dict.fromkeys(MODEL_STAGES, "small"),
+        "reduce": "large",
+    }
+    assert settings.model("reduce").api_key.get_secret_value() == "key-of-all"
+    assert settings.model("map").cache
+    assert not settings.model("reduce").cache
+
+
+def test_a_stage_can_go_back_to_the_built_in_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMUNITREE_LLM_MODEL", "small")
+    monkeypatch.setenv("COMMUNITREE_LLM_EXTRACT_MODEL", "extractive")
+    assert Settings().model("extract").built_in
+    assert not Settings().model("report").built_in
+
+
+def test_an_empty_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMUNITREE_LLM_MODEL", "")
+    monkeypatch.setenv("COMMUNITREE_LLM_MAP_MODEL", "")
+    monkeypatch.setenv("COMMUNITREE_WINDOW", "")
+    assert Settings().model("map").built_in
+    assert Settings().window == 256
+
+
+def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "communitree.toml"
+    file.write_text('tenant = "acme"\nwindow = 9\nllm_model = "of-the-file"\n', encoding="utf-8")
+    monkeypatch.setenv("COMMUNITREE_CONFIG", str(file))
+    monkeypatch.setenv("COMMUNITREE_WINDOW", "11")
+    settings = Settings()
+    assert (settings.tenant, settings.window, settings.model("map").model) == ("acme", 11, "of-the-file")
+
+
+def test_no_secret_shows() -> None:
+    settings = Settings(
+        redis_url="redis://:hush-1@h/0", s3_access_key="hush-2", s3_secret_key="hush-3", llm_api_key="hush-4"
+    )
+    shown = f"{settings!r} {settings} {settings.model('map')!r} {settings.model_dump()} {settings.model_dump_json()}"
+    assert "hush" not in shown
+
+
+def test_every_field_of_a_model_can_be_set_for_all_stages() -> None:
+    fields = {name.removeprefix("llm_") for name in Settings.model_fields if name.startswith("llm_")}
+    assert fields == set(ModelSettings.model_fields)
+    for name, info in ModelSettings.model_fields.items():
+        assert Settings.model_fields[f"llm_{name}"].default == info.default, name
+
+
+@pytest.mark.parametrize("tenant", ["", "a/b", "..", "a|b", "a:b", "x" * 64])
+def test_a_tenant_cannot_leave_its_place(tenant: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(tenant=tenant)
+
+
+def test_the_data_folder_follows_the_desktop_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert Settings().home == tmp_path / "communitree"
