@@ -24,6 +24,10 @@ REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconcile
 CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
 
 
+#: Stands for a tenant where a message's tenant is not known (no tenant is named so).
+FOREIGN = "_broker"
+
+
 def job(tenant: str, job_id: str) -> str:
     """Return the key of a job's record (hash)."""
     return f"{PREFIX}job:{tenant}:{job_id}"

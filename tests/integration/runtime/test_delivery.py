@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import signal
 import time
+import uuid
 from collections import Counter
 from typing import Any
 
@@ -83,15 +86,52 @@ def test_cancelling_stops_what_runs_and_starts_nothing_more(bench: Any) -> None:
     assert sum(starts(bench).values()) == 40
 
 
+def raw(bench: Any, queue: str, body: str = "[[{}], {}, {}]", **headers: Any) -> None:
+    """Push an envelope as a foreign producer might."""
+    properties = {
+        "delivery_tag": str(uuid.uuid4()), "delivery_mode": 2, "body_encoding": "utf-8",
+        "delivery_info": {"exchange": "", "routing_key": queue}, "priority": 0,
+    }  # fmt: skip
+    envelope = {
+        "body": body, "content-type": "application/json", "content-encoding": "utf-8", "headers": headers,
+        "properties": properties,
+    }  # fmt: skip
+    bench.ledger.redis.lpush(queue, json.dumps(envelope))
+
+
 def test_rubbish_in_a_queue_stops_nothing(bench: Any) -> None:
     bench.start("cpu")
     queue = "communitree.cluster"
     for body in ({}, {"v": 1}, {"v": 99, "task": SUBTREE}, [], {"v": 1, "task": "none", "units": "x"}):
         bench.publisher.app.send_task(SUBTREE, args=[body], queue=queue, ignore_result=True)
-    bench.publisher.app.send_task("communitree.unknown.v1", args=[1, 2, 3], queue=queue, ignore_result=True)
+    raw(bench, queue)
+    raw(bench, queue, task=SUBTREE)
+    raw(bench, queue, task=SUBTREE, id=7)
+    raw(bench, queue, task="os.system", id="x")
+    raw(bench, queue, task=SUBTREE, id="x", eta="2030-01-01T00:00:00Z")
+    raw(bench, queue, body="{not json", task=SUBTREE, id="x")
+    raw(bench, queue, body="[" + "1," * 600_000 + "1]", task=SUBTREE, id="x")
+    raw(bench, queue, task="communitree.corpus.subtree.v9", id="y")
     bench.submit("a", SUBTREE, [{} for _ in range(3)])
     bench.wait(lambda: bench.state("a") == "answered", 30)
-    assert bench.ledger.redis.llen("communitree:parked:communitree.cluster") == 1
+    assert starts(bench) == {f"a-{n}": 1 for n in range(3)}
+    assert bench.ledger.redis.llen("communitree:parked:communitree.cluster") == 2
+    whys = [letter["why"] for _, letter in bench.ledger.redis.xrange("communitree:dead:_broker")]
+    assert len(whys) == 6
+    assert {"it names no task", "it has no id", "its task 'os.system' is not ours"} < set(whys)
+    bench.wait(lambda: not bench.ledger.redis.exists("unacked"), 5)
+
+
+def test_a_parked_message_goes_to_a_worker_that_knows_it(bench: Any) -> None:
+    bench.submit("a", SUBTREE, [{}])
+    queue = "communitree.cluster"
+    bench.wait(lambda: bench.ledger.redis.llen(queue) == 1)
+    envelope = json.loads(bench.ledger.redis.rpop(queue))
+    body = json.loads(base64.b64decode(envelope["body"]) if envelope["properties"]["body_encoding"] == "base64" else envelope["body"])  # fmt: skip  # noqa: E501
+    bench.ledger.redis.lpush("communitree:parked:communitree.cluster", json.dumps(body[0][0]))
+    bench.start("cpu")
+    bench.wait(lambda: bench.state("a") == "answered", 30)
+    assert bench.ledger.redis.llen("communitree:parked:communitree.cluster") == 0
 
 
 def test_a_stopped_worker_that_comes_back_changes_nothing(bench: Any) -> None:

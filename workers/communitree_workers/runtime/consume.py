@@ -8,6 +8,7 @@ one call into igraph may hold the interpreter's lock for many seconds.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import threading
@@ -17,12 +18,14 @@ from typing import Any, ClassVar
 import redis
 from celery import Celery, bootsteps, signals
 from celery.worker import state as worker_state
+from celery.worker.consumer import Consumer
 
 from communitree_shared import rediskeys as rk
+from communitree_shared.broker import Publisher, make_app
 from communitree_shared.connect import check_server, redis_client
-from communitree_shared.errors import InfrastructureError, UsageError
-from communitree_shared.ledger import Ledger, reconciler
-from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
+from communitree_shared.errors import BadInput, InfrastructureError, NewerMessage, UsageError
+from communitree_shared.ledger import Ledger, Outgoing, reconciler
+from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS, parse_message
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_workers.runtime.runner import Handler, Runner
@@ -32,6 +35,14 @@ log = logging.getLogger(__name__)
 
 #: A request that runs longer than its deadline and this is no longer kept alive: it hangs.
 HUNG_AFTER = 120.0
+
+#: A message carries ids and keys: one larger than this is none of ours.
+LARGEST_BODY = 2**20
+
+#: So much of a foreign message is kept with the reason why it was set aside.
+KEPT_BYTES = 4096
+
+NEWER = "its task is newer than this worker"
 
 KINDS = {"models": MODEL_QUEUES, "cpu": CPU_QUEUES}
 
@@ -110,8 +121,6 @@ class Worker:
         worker.start()
 
     def _app(self) -> Celery:
-        from communitree_shared.broker import make_app
-
         app = make_app(self.settings)
 
         def hand_over(body: Any) -> None:
@@ -151,14 +160,32 @@ class Main:
                     timer.cancel()
                     self.timer = None
 
+        class Guarded(Consumer):  # type: ignore[misc]
+            """Keeps aside what no publisher of ours made: Celery itself would loop on some of it for ever."""
+
+            def create_task_handler(self, *args: Any, **options: Any) -> Any:
+                handle = super().create_task_handler(*args, **options)
+
+                def guarded(message: Any) -> None:
+                    fault = fault_of(message)
+                    if fault:
+                        main.keep_aside(message, fault)
+                        return
+                    try:
+                        handle(message)
+                    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                        main.keep_aside(message, f"{type(error).__name__}: {error}")
+
+                return guarded
+
+        app.conf.worker_consumer = Guarded
         app.steps["consumer"].add(Heartbeat)
         signals.task_failure.connect(self.on_lost, weak=False)
         signals.worker_ready.connect(self.on_ready, weak=False)
 
     def on_ready(self, **_: Any) -> None:
         """Start what runs in threads of the main process."""
-        from communitree_shared.broker import Publisher, make_app
-
+        self.unpark()
         own = Ledger(redis_client(self.settings), patience=5)
         own.token = self.worker.token
         reconciler.start(self.settings, Store(self.settings, patience=30), own, Publisher(make_app(self.settings), own))
@@ -180,6 +207,45 @@ class Main:
             return
         if lost and self.worker.kind == "models":
             self.worker.runner().cancel(lost)
+
+    def keep_aside(self, message: Any, why: str) -> None:
+        """Take a foreign or newer message off its queue: parked for a newer worker, or kept as a dead letter."""
+        task = str((message.headers or {}).get("task", ""))
+        body = message.body if isinstance(message.body, str) else bytes(message.body or b"").decode(errors="replace")
+        queue = str((message.delivery_info or {}).get("routing_key", ""))
+        try:
+            if why == NEWER:
+                log.warning("parked for a newer worker: %s", task)
+                self.ledger.redis.lpush(rk.parked(queue), json.dumps({"task": task, "raw": body}))
+            else:
+                log.error("a message of %s was set aside: %s", queue or "an unknown queue", why)
+                letter = {"queue": queue, "task": task[:200], "why": why[:500], "body": body[:KEPT_BYTES]}
+                self.ledger.redis.xadd(rk.dead_letters(rk.FOREIGN), dict[Any, Any](letter), maxlen=1000)
+        except (redis.RedisError, OSError) as error:
+            log.warning("it could not be kept: %s", error)
+        message.ack_log_error(log, (redis.RedisError, OSError))
+
+    def unpark(self) -> None:
+        """Put back what waited for a worker that knows it."""
+        publisher = Publisher(make_app(self.settings), Ledger(redis_client(self.settings), patience=30))
+        for name in self.worker.queues:
+            queue = QUEUE_PREFIX + name
+            for _ in range(publisher.ledger.redis.llen(rk.parked(queue))):
+                entry = publisher.ledger.redis.rpop(rk.parked(queue))
+                if entry is None:
+                    break
+                found = json.loads(str(entry))
+                body = (
+                    json.dumps(json.loads(found["raw"])[0][0]) if "raw" in found else json.dumps(found, sort_keys=True)
+                )
+                try:
+                    parse_message(json.loads(body))
+                except NewerMessage:
+                    publisher.ledger.redis.lpush(rk.parked(queue), str(entry))
+                except BadInput:
+                    log.error("a parked message of %s is no message of ours", queue)
+                else:
+                    publisher.publish([Outgoing("", queue, body)])
 
     def on_lost(self, sender: Any = None, args: Any = None, exception: Any = None, **_: Any) -> None:
         """A child died: give its units back at once instead of waiting for their leases."""
@@ -204,6 +270,22 @@ class Main:
                     self.worker.runner().cancel([str(message["data"])])
             except (redis.RedisError, OSError):
                 threading.Event().wait(2)
+
+
+def fault_of(message: Any) -> str:
+    """Return what is wrong with a message's envelope, NEWER where only its task is unknown, or "" """
+    headers = message.headers
+    if not isinstance(headers, dict) or not isinstance(headers.get("task"), str):
+        return "it names no task"
+    if not isinstance(headers.get("id"), str) or not headers["id"]:
+        return "it has no id"
+    if headers.get("eta") or headers.get("expires"):
+        return "it asks for a time, which this transport cannot keep"
+    if len(message.body or "") > LARGEST_BODY:
+        return f"it is larger than {LARGEST_BODY} bytes"
+    if headers["task"] not in TASKS:
+        return NEWER if headers["task"].startswith(QUEUE_PREFIX) else f"its task {headers['task']!r} is not ours"
+    return ""
 
 
 def _members(request: Any) -> list[str]:
