@@ -82,7 +82,7 @@ def settings_table() -> str:
             shown = ""
         else:
             shown = f"`{json.dumps(default) if not isinstance(default, str) else default}`"
-        lines.append(f"| `COMMUNITREE_{field.upper()}` | {shown} | {TEXTS[field]} |")
+        lines.append(f"| `COMMUNITREE_{field.upper()}` | {shown} | {TEXTS.get(field) or info.description or ''} |")
     return "\n".join(lines)
 
 
