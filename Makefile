@@ -29,13 +29,14 @@ fi
 fi
 endef
 
-.PHONY: help install demo test test-unit lint format docs constraints bench clean $(BENCHMARKS)
+.PHONY: help install demo test test-unit lint format docs constraints bench check-export clean $(BENCHMARKS)
 
 help: ## list the targets
 	@echo "communitree: the two that do all the set-up are \`make demo\` and \`make test\`."
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@for b in $(BENCHMARKS); do printf '  make %-14s one of the benchmarks\n' "$$b"; done
+	@for b in $(BENCHMARKS); do \
+	  f="benchmarks/bench_$${b#bench-}.py"; printf '  make %-14s %s\n' "$$b" "$$(sed -n '1s/^"""//;1s/"""$$//;1p' "$$f")"; done
 
 install: $(STAMP) ## install into .venv; the command is .venv/bin/communitree
 
@@ -84,10 +85,13 @@ $(BENCH_STAMP): pyproject.toml constraints-bench.txt
 	@$(BENCH_VENV)/bin/$(PIP) install --constraint constraints-bench.txt --editable '.[workers,embedded,bench]'
 	@touch $@
 
-bench: $(BENCHMARKS) ## all benchmarks, side by side with peers; takes a long time
+bench: $(BENCHMARKS) ## all benchmarks, side by side with peers; takes long (ARGS=… goes to each script)
 
 $(BENCHMARKS): bench-%: $(BENCH_STAMP)
-	$(BENCH_VENV)/bin/python benchmarks/bench_$*.py $(ARGS)
+	PYTHONPATH=tests $(BENCH_VENV)/bin/python benchmarks/bench_$*.py $(ARGS)
+
+check-export: $(BENCH_STAMP) ## does GraphRAG's own query code read what we export? (ARGS=FOLDER: of this export)
+	PYTHONPATH=tests $(BENCH_VENV)/bin/python benchmarks/check_export_graphrag.py $(ARGS)
 
 clean: ## remove the environments, caches and builds
 	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
