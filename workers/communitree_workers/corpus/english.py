@@ -7,6 +7,7 @@ What cannot be told from one sentence (is "Bank" a name? is "return" a noun?) is
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from communitree_workers.corpus.candidates import CODE, NAME, NOUN, START, TERM, Candidate
 from communitree_workers.corpus.english_words import (
@@ -142,6 +143,15 @@ def _add_phrases(out: list[Candidate], run: list[Word], before: int, after: int)
 
 
 def _add_phrase(out: list[Candidate], run: list[Word], before: int) -> None:
+    if run:
+        phrase = _phrase(tuple(run), before in _BEFORE_NOUN, before == PREPOSITION)
+        if phrase is not None:
+            out.append(phrase)
+
+
+@lru_cache(maxsize=200_000)
+def _phrase(run: tuple[Word, ...], noun: bool, preposition: bool) -> Candidate | None:
+    """Return the phrase of a run without the empty words at its edges; `noun`: only a noun can stand there."""
     first, last = 0, len(run)
     while last > first and (run[last - 1][0] == GENERIC or (run[last - 1][0] == COMMON and is_loose(run[last - 1][2]))):
         last -= 1
@@ -150,14 +160,13 @@ def _add_phrase(out: list[Candidate], run: list[Word], before: int) -> None:
         first += 1
     run = run[first:last]
     if not run or any(word[0] == GENERIC for word in run):
-        return
+        return None
     if len(run) == 1 and run[0][0] == LITERAL:
-        out.append(Candidate(run[0][2], run[0][1], CODE, "code", run[0][2]))
-        return
-    title = " ".join(word[1] if word[1][1:] != word[1][1:].lower() else word[1].lower() for word in run)
-    key = " ".join([*(word[1].casefold() for word in run[:-1]), run[-1][2]])
-    sure = len(run) > 1 or (before in _BEFORE_NOUN and not (before == PREPOSITION and key.endswith("ing")))
-    out.append(Candidate(key, title, NOUN if sure else TERM, "term", key))
+        return Candidate(run[0][2], run[0][1], CODE, "code", run[0][2])
+    title = " ".join([word[1] if word[1][1:] != word[1][1:].lower() else word[1].lower() for word in run])
+    key = " ".join([*[word[1].casefold() for word in run[:-1]], run[-1][2]])
+    sure = len(run) > 1 or (noun and not (preposition and key.endswith("ing")))
+    return Candidate(key, title, NOUN if sure else TERM, "term", key)
 
 
 def _is_plural(word: Word) -> bool:

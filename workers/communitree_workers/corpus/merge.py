@@ -85,9 +85,10 @@ def assemble(tables: Tables, graph: Graph) -> tuple[Tables, dict[str, Any]]:
     relationships = _relationships(graph, ids, order[low], order[high], edge_ids, edge_order, degree, units)
     out = dict(tables)
     out[ENTITIES], out[RELATIONSHIPS], out[COVARIATES] = entities, relationships, _covariates(graph, ids, units)
+    unit_ids = units["id"].to_pylist()
     claim_number = {row: n for n, row in enumerate(out[COVARIATES]["id"].to_pylist())}
     claim_units = np.asarray([c["unit"] for c in graph.claims], dtype=np.int64)
-    claims = np.asarray([claim_number[_claim_id(c, ids)] for c in graph.claims], dtype=np.int64)
+    claims = np.asarray([claim_number[_claim_id(c, ids, unit_ids)] for c in graph.claims], dtype=np.int64)
     claim_units, claims = unique_pairs(claim_units, claims, len(claim_number))
     columns = {
         "entity_ids": lists(graph.mention_unit, graph.mention_entity, units.num_rows, ids),
@@ -156,8 +157,8 @@ def _covariates(graph: Graph, ids: list[str], units: pa.Table) -> pa.Table:
     unit_ids = units["id"].to_pylist()
     rows = {}
     for c in graph.claims:
-        rows[_claim_id(c, ids)] = {
-            "id": _claim_id(c, ids),
+        rows[_claim_id(c, ids, unit_ids)] = {
+            "id": _claim_id(c, ids, unit_ids),
             "covariate_type": "claim",
             "type": c["type"],
             "description": c["description"],
@@ -175,9 +176,16 @@ def _covariates(graph: Graph, ids: list[str], units: pa.Table) -> pa.Table:
     return from_rows(COVARIATES, [{**row, "human_readable_id": n} for n, row in enumerate(ordered)])
 
 
-def _claim_id(claim: dict[str, Any], ids: list[str]) -> str:
+def _claim_id(claim: dict[str, Any], ids: list[str], unit_ids: list[str]) -> str:
     other = ids[claim["object"]] if claim["object"] >= 0 else ""
-    parts = (str(claim["unit"]), ids[claim["subject"]], other, claim["type"], claim["status"], claim["description"])
+    parts = (
+        unit_ids[claim["unit"]],
+        ids[claim["subject"]],
+        other,
+        claim["type"],
+        claim["status"],
+        claim["description"],
+    )
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
