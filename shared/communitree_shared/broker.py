@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kombu.exceptions
 import redis
-from celery import Celery
+from kombu.connection import Connection
+from kombu.pools import producers
 
 from communitree_shared.connect import redis_url
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger, Outgoing
 from communitree_shared.settings import Settings
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 _AWAY = (redis.RedisError, kombu.exceptions.KombuError, OSError)
 
@@ -40,7 +44,9 @@ def transport_options(settings: Settings) -> dict[str, Any]:
 
 
 def make_app(settings: Settings) -> Celery:
-    """Return the Celery app; nothing is connected yet."""
+    """Return the Celery app of a worker; nothing is connected yet."""
+    from celery import Celery  # half a second that a client need not spend
+
     app = Celery("communitree", broker=redis_url(settings), set_as_current=False)
     app.conf.update(
         task_acks_late=True,
@@ -67,12 +73,17 @@ def make_app(settings: Settings) -> Celery:
 
 
 class Publisher:
-    """Publishes what the ledger put into its outbox, and takes it out there."""
+    """Publishes what the ledger put into its outbox, and takes it out there. Needs kombu only."""
 
-    def __init__(self, app: Celery, ledger: Ledger) -> None:
-        self.app = app
+    def __init__(self, settings: Settings, ledger: Ledger) -> None:
+        self.connection: Any = Connection(redis_url(settings), transport_options=transport_options(settings))  # type: ignore[no-untyped-call]
         self.ledger = ledger
         self.messages = 0
+
+    def close(self) -> None:
+        """Close the connections."""
+        producers[self.connection].force_close_all()
+        self.connection.release()
 
     def publish(self, outgoing: Iterable[Outgoing]) -> None:
         """Publish messages. Where Redis is away they stay in the outbox, and the reconciler publishes them later.
@@ -84,7 +95,7 @@ class Publisher:
         if not batch:
             return
         try:
-            with self.app.producer_pool.acquire(block=True) as producer, producer.batch():
+            with producers[self.connection].acquire(block=True) as producer, producer.batch():
                 for message in batch:
                     self._send(producer, message)
         except _AWAY as error:

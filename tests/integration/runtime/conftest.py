@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.broker import Publisher, make_app
+from communitree_shared.broker import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.ledger import Ledger, Stage, Step
 from communitree_shared.ledger.entry import finish_spec
@@ -42,7 +42,7 @@ class Bench:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ledger = Ledger(redis_client(settings), patience=20)
-        self.publisher = Publisher(make_app(settings), self.ledger)
+        self.publisher = Publisher(settings, self.ledger)
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def start(self, kind: str) -> subprocess.Popen[bytes]:
@@ -83,5 +83,5 @@ def bench(settings: Settings) -> Iterator[Bench]:
     for worker in made.workers:
         worker.kill()
         worker.wait()
-    made.publisher.app.close()
+    made.publisher.close()
     made.ledger.redis.close()

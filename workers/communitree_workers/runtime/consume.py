@@ -188,7 +188,7 @@ class Main:
         self.unpark()
         own = Ledger(redis_client(self.settings), patience=5)
         own.token = self.worker.token
-        reconciler.start(self.settings, Store(self.settings, patience=30), own, Publisher(make_app(self.settings), own))
+        reconciler.start(self.settings, Store(self.settings, patience=30), own, Publisher(self.settings, own))
         if self.worker.kind == "models":
             threading.Thread(target=self.listen, name="cancel", daemon=True).start()
 
@@ -227,7 +227,7 @@ class Main:
 
     def unpark(self) -> None:
         """Put back what waited for a worker that knows it."""
-        publisher = Publisher(make_app(self.settings), Ledger(redis_client(self.settings), patience=30))
+        publisher = Publisher(self.settings, Ledger(redis_client(self.settings), patience=30))
         for name in self.worker.queues:
             queue = QUEUE_PREFIX + name
             for _ in range(publisher.ledger.redis.llen(rk.parked(queue))):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import redis.asyncio
 
-from communitree_shared.broker import Publisher, make_app
+from communitree_shared.broker import Publisher
 from communitree_shared.connect import async_redis_client, redis_client
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
@@ -37,8 +37,7 @@ class Services:
         self.store = Store(settings, patience=PATIENCE)
         self.ledger = Ledger(redis_client(settings), patience=PATIENCE)
         self.ledger.token = token
-        self.app = make_app(settings)
-        self.publisher = Publisher(self.app, self.ledger)
+        self.publisher = Publisher(settings, self.ledger)
         self.loop: LoopThread | LoopHere = LoopThread() if threaded else LoopHere()
         self.objects = Cache(64 * 2**20)
         self.parsed = Cache(512 * 2**20)
