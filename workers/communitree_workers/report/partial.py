@@ -136,20 +136,25 @@ class Partial:
             home[child.rows["entities"]] = -1
         low, high = np.minimum(a, b), np.maximum(a, b)
         places = np.flatnonzero((self.owners["relationships"] < 0) & (low >= 0) & (low != high))
-        groups = low[places] * len(self.children) + high[places]
-        order = np.argsort(groups, kind="stable")
-        places, groups = places[order], groups[order]
+        if not len(places):
+            return
         weights = self.corpus.weight[edges]
-        found = np.split(places, np.flatnonzero(np.diff(groups)) + 1) if len(places) else []
-        for rows in sorted(found, key=lambda rows: (-int(weights[rows].sum()), int(rows[0]))):
-            one, other = int(low[rows[0]]), int(high[rows[0]])
-            strongest = edges[rows[int(np.argmax(weights[rows]))]]
-            ends = [self.corpus.titles[side[strongest]] for side in (self.corpus.source, self.corpus.target)]
-            weight = int(weights[rows].sum()) / WEIGHT_SCALE
-            tail = f"{len(rows)},{weight:g},{rendering.line(' – '.join(ends))}"
+        groups = low[places] * len(self.children) + high[places]
+        order = np.lexsort((places, -weights[places], groups))  # the strongest of a pair first
+        places, groups = places[order], groups[order]
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(groups) != 0]))
+        sums = np.add.reduceat(weights[places], starts)
+        parts = np.split(places, starts[1:])
+        strongest = edges[places[starts]]
+        sources, targets = self.corpus.source[strongest].tolist(), self.corpus.target[strongest].tolist()
+        titles = self.corpus.titles
+        for at in np.lexsort((groups[starts], -sums)).tolist():
+            one, other = divmod(int(groups[starts[at]]), len(self.children))
+            ends = rendering.line(f"{titles[sources[at]]} – {titles[targets[at]]}")
+            tail = f"{len(parts[at])},{int(sums[at]) / WEIGHT_SCALE:g},{ends}"
             self.pair_tails[one, other] = tail
             row = f"{self.children[one].number},{self.children[other].number},{tail}\n"
-            yield Pair(one, other, tokens.count(row, self.corpus.encoding), rows)
+            yield Pair(one, other, tokens.count(row, self.corpus.encoding), parts[at])
 
     def _spent(self, packed: Packed) -> int:
         used = [kind for kind in KINDS if packed.rows[kind].any()]

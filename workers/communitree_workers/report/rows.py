@@ -47,6 +47,10 @@ def cell(value: str | None) -> str:
     text = value or ""
     if not _tidy(text):
         text = " ".join(text.split())
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if '"' in text or "," in text else text
 
 
@@ -61,7 +65,11 @@ def _tidy(text: str) -> bool:
 
 def line(*fields: str | None) -> str:
     """Return fields as the rest of a row, after its number."""
-    return ",".join([cell(field) for field in fields])
+    texts = [field or "" for field in fields]
+    joined = "|".join(texts)  # all fields are looked at in one go
+    if _tidy(joined) and "| " not in joined and " |" not in joined:
+        return ",".join([_quoted(text) for text in texts])
+    return ",".join([cell(text) for text in texts])
 
 
 def _claim(subject: str, obj: str, kind: str, status: str, start: str, end: str, description: str) -> str:
