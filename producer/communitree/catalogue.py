@@ -18,6 +18,8 @@ def corpora(jobs: Jobs) -> list[dict[str, Any]]:
         name = decode_name(folder)
         current = jobs.store.find_json(jobs.keys.current(name)) or {}
         version = str(current.get("version", ""))
+        if not version and next(jobs.store.keys(jobs.keys.corpus(name)), None) is None:
+            continue  # some servers keep the folders of deleted objects
         manifest = (jobs.store.find_json(jobs.keys.manifest(name, version)) if version else None) or {}
         result = manifest.get("result", {})
         about = {part: result[part] for part in ("status", "counts", "coverage") if part in result}
@@ -81,20 +83,19 @@ def collect(jobs: Jobs, *, older_than: float = 0.0, dry_run: bool = False) -> di
         name = decode_name(folder)
         keep = {*in_use, str((jobs.store.find_json(jobs.keys.current(name)) or {}).get("version", ""))}
         for version in jobs.store.folders(f"{jobs.keys.corpus(name)}versions/"):
-            if version not in keep:
+            if version not in keep and (keys := list(jobs.store.keys(jobs.keys.version(name, version)))):
                 versions.append(f"{name}/{version}")
-                doomed += jobs.store.keys(jobs.keys.version(name, version))
+                doomed += keys
     before = time.strftime("%Y%m%d-%H%M%S", time.gmtime(time.time() - older_than))
-    ended = [
-        job
-        for job in jobs.store.folders(jobs.keys.jobs())
-        if job not in open_jobs and job.removeprefix("look-")[:15] < before
-    ]
-    for job in ended:
-        doomed += jobs.store.keys(f"{jobs.keys.jobs()}{job}/")
+    ended = 0
+    for job in jobs.store.folders(jobs.keys.jobs()):
+        if job not in open_jobs and job.removeprefix("look-")[:15] < before:
+            keys = list(jobs.store.keys(jobs.keys.job(job, "")))
+            ended += bool(keys)
+            doomed += keys
     if not dry_run:
         jobs.store.delete_all(doomed)
-    return {"versions": sorted(versions), "jobs": len(ended), "objects": len(doomed), "dry_run": dry_run}
+    return {"versions": sorted(versions), "jobs": ended, "objects": len(doomed), "dry_run": dry_run}
 
 
 def _open(jobs: Jobs) -> list[Any]:

@@ -21,7 +21,7 @@ from communitree.outcome import as_error, as_result
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher, make_app
+from communitree_shared.broker import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.errors import UsageError
 from communitree_shared.keys import corpus_name, safe_id
@@ -55,13 +55,13 @@ class Client:
         self._redis = redis_client(self.settings)
         self._ledger = Ledger(self._redis, patience=_PATIENCE)
         self._store = Store(self.settings, patience=_PATIENCE)
-        self._app = make_app(self.settings)
-        self._jobs = Jobs(self.settings, self._store, self._ledger, Publisher(self._app, self._ledger))
+        self._publisher = Publisher(self.settings, self._ledger)
+        self._jobs = Jobs(self.settings, self._store, self._ledger, self._publisher)
 
     def close(self) -> None:
         """Close all connections."""
         self._redis.close()
-        self._app.close()
+        self._publisher.close()
 
     def __enter__(self) -> Client:
         return self
@@ -186,7 +186,7 @@ class Client:
         """Return a text unit in its document."""
         return dict(self._look(corpus, "source", {"text_unit": text_unit}))
 
-    def export(self, corpus: str, folder: Source, *, form: str = "parquet", own_columns: bool = True) -> list[Path]:
+    def export(self, corpus: str, folder: Source, *, own_columns: bool = True) -> list[Path]:
         """Write a corpus's tables, with GraphRAG's names and columns, into a folder; return the files.
 
         Raises:
@@ -195,7 +195,7 @@ class Client:
         target = Path(folder).expanduser()
         try:
             target.mkdir(parents=True, exist_ok=True)
-            with looking(self._jobs, corpus, "export", {"format": form, "own_columns": own_columns}) as (job, found):
+            with looking(self._jobs, corpus, "export", {"own_columns": own_columns}) as (job, found):
                 return [download(self._jobs, job, entry, target) for entry in found["files"]]
         except OSError as error:
             raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error

@@ -19,6 +19,7 @@ from communitree.client import Client
 from communitree.embedded.launch import launch
 from communitree.render.answer import answer_parts
 from communitree.render.index import index_result
+from communitree.render.numbers import plural
 from communitree.render.tree import level_table, tree_view
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import Settings
@@ -49,7 +50,7 @@ def run_demo(folder: Path | None, home: Path | None, question: str, as_json: boo
 def _tell(client: Client, source: Path, question: str, built_in: bool, as_json: bool) -> int:
     gathered = client.gather(source)
     what = "CPython's language reference, as it lies in every Python" if built_in else str(source)
-    say(f"2. Indexing {what}: {len(gathered.documents):,} files, {gathered.size:,} bytes")
+    say(f"2. Indexing {what}: {plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")
     for warning in gathered.warnings():
         say(f"   {warning}")
     job = client.submit_index(gathered, _CORPUS)

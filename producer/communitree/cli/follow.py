@@ -17,8 +17,8 @@ from communitree.render.progress import Progress
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.results import EXIT_CODES, Answer, IndexResult
 
-#: A job that no worker has taken after so many seconds probably has none.
-_UNTAKEN = 10.0
+#: A job that no worker has taken after so many seconds probably has none (one that just starts needs a few).
+_UNTAKEN = 20.0
 
 #: Plain lines tell how far a long stage is no more often than this.
 _LINE_SECONDS = 5.0

@@ -80,6 +80,7 @@ def index(
 
     from communitree.cli.follow import exit_code, follow_index
     from communitree.client import Client
+    from communitree.render.numbers import plural
     from communitree.sources import gather
     from communitree_shared.results import IndexResult
     from communitree_shared.settings import Settings
@@ -89,7 +90,7 @@ def index(
     gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
     for warning in gathered.warnings():
         say(warning)
-    say(f"{len(gathered.documents):,} files, {gathered.size:,} bytes")
+    say(f"{plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")
     with Client() as client:
         job = client.submit_index(gathered, corpus, chosen, progress=_uploaded)
         if detach:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -101,7 +101,6 @@ def source(
 def export(
     corpus: Corpus,
     folder: Annotated[Path, typer.Argument(help="Where to write; made if it is not there.")],
-    form: Annotated[Literal["parquet", "csv", "jsonl"], typer.Option("--format", help="Of the tables.")] = "parquet",
     graphrag_only: Annotated[
         bool, typer.Option("--graphrag-only", help="Only GraphRAG's columns, without ours.")
     ] = False,
@@ -111,7 +110,7 @@ def export(
     from communitree.client import Client
 
     with Client() as client:
-        files = client.export(corpus, folder, form=form, own_columns=not graphrag_only)
+        files = client.export(corpus, folder, own_columns=not graphrag_only)
     if as_json:
         to_stdout({"corpus": corpus, "folder": str(folder), "files": [file.name for file in files]})
     else:

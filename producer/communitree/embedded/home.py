@@ -25,8 +25,11 @@ from typing import Any
 from communitree.embedded.process import ChildSpec
 from communitree_shared.errors import InfrastructureError, UsageError
 
-#: Below the range from which kernels give ports to outgoing connections, so that none of these takes ours.
-_PORTS = range(18_000, 32_000)
+#: A server's second port, for gRPC, is this far above its first (the S3 server's own rule, in places fixed in it).
+SECOND = 10_000
+
+#: With the second ports below the range from which kernels give ports to outgoing connections: none takes ours.
+_PORTS = range(12_000, 22_000)
 
 #: How long to wait for a lock that a look at the stack (`owner`) may hold for an instant.
 _LOCK_PATIENCE = 0.5
@@ -131,14 +134,14 @@ class Home:
             ) from error
 
     def ports(self, names: Sequence[str]) -> dict[str, int]:
-        """Return a free port for each name, those of the last start where they are free, and remember them."""
+        """Return a port for each name, free like its second one; those of the last start where they still are."""
         kept: dict[str, int] = {}
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             kept = {name: int(port) for name, port in json.loads(self._ports_file.read_text()).items()}
         chosen: dict[str, int] = {}
         for name in names:
             port = kept.get(name, 0)
-            if port in chosen.values() or not port_is_free(port):
+            if port in chosen.values() or not _both_free(port):
                 port = _free_port(set(kept.values()) | set(chosen.values()))
             chosen[name] = port
         write_private(self._ports_file, json.dumps(chosen))
@@ -194,10 +197,14 @@ def port_is_free(port: int) -> bool:
     return True
 
 
+def _both_free(port: int) -> bool:
+    return port_is_free(port) and port_is_free(port + SECOND)
+
+
 def _free_port(taken: set[int]) -> int:
     choose = random.SystemRandom()
     for _ in range(200):
         port = choose.choice(_PORTS)
-        if port not in taken and port_is_free(port):
+        if port not in taken and _both_free(port):
             return port
     raise InfrastructureError(f"No free loopback port found between {_PORTS.start} and {_PORTS.stop}.")

@@ -61,7 +61,7 @@ def launch(
     """
     home = Home(folder)
     home.prepare()
-    environment = {**os.environ, **(env or {}), "COMMUNITREE_HOME": str(home.folder)}
+    environment = {**(os.environ if env is None else env), "COMMUNITREE_HOME": str(home.folder)}
     spec = ChildSpec(
         name="up",
         command=(sys.executable, "-P", "-m", "communitree", "up", *arguments),

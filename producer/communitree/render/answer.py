@@ -58,10 +58,11 @@ def account_lines(account: Account) -> list[Text]:
         f"{reports.cited:,} of {plural(reports.selected, 'report')} cited{silent}"
     )
     models = listed(sorted(set(account.settings.models.values())), 3)
-    lines.append(
-        f"{plural(llm.calls, 'call')}{f' to {models}' if models else ''}, {llm.cached:,} from cache, "
-        f"{llm.prompt_tokens + llm.output_tokens:,} tokens, {money(llm.usd)}; {seconds(account.seconds.total)}"
-    )
+    calls = f"{plural(llm.calls, 'call')}{f' to {models}' if models else ''}, {llm.cached:,} from cache, "
+    calls += f"{llm.prompt_tokens + llm.output_tokens:,} tokens, {money(llm.usd)}"
+    if not llm.calls and not llm.cached:
+        calls = f"no model call{f' ({models})' if models else ''}"
+    lines.append(f"{calls}; {seconds(account.seconds.total)}")
     return [*(Text(line, "dim") for line in lines), *(Text(f"! {w}", "yellow") for w in account.warnings)]
 
 
@@ -97,8 +98,9 @@ def plan_parts(plans: list[Plan]) -> list[RenderableType]:
         return [Text(line) for line in _plan_lines(plans[0])]
     table = Table(title=f"{plans[0].corpus}: what each selection would read" if plans else "no plans")
     table.title_justify = "left"
-    for name in ("selection", "reports", "batches", "rating calls", "tokens", "cost", "entities", "assigned", "read"):
-        table.add_column(name, justify="left" if name == "selection" else "right")
+    numbers = ("reports", "batches", "rating calls", "tokens", "cost", "entities", "assigned", "read")
+    for name in ("selection", *numbers, "why"):
+        table.add_column(name, justify="right" if name in numbers else "left")
     for plan in plans:
         most, coverage = "≤ " if plan.upper_bound else "", plan.coverage
         counts = (plan.selection.reports, plan.batches, plan.rating_calls, plan.tokens)
@@ -108,6 +110,7 @@ def plan_parts(plans: list[Plan]) -> list[RenderableType]:
             *(f"{most}{n:,}" if n else "0" for n in counts),
             money(plan.usd),
             *(share(value) for value in shares),
+            shorten(plan.selection.why, 60),
         )
     return [table]
 

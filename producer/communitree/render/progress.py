@@ -88,7 +88,7 @@ class Progress:
     def where(self) -> str:
         """Return where the job is now, "" when between stages."""
         running = [s for s in self._stages.values() if s.ended is None and not s.quiet]
-        return "; ".join(f"{s.name}: {s.counts()}" for s in running)
+        return "; ".join(f"{s.name}: {s.counts() if s.total > 1 else 'running'}" for s in running)
 
     def table(self) -> Table:
         """Return the live table: stage, how far, time."""

@@ -176,6 +176,11 @@ def test_a_worker_that_cannot_start_is_tried_ever_more_slowly_and_says_why(start
     ] * 3
 
 
+def test_a_worker_that_gives_up_after_its_imports_is_not_started_in_circles(started: Callable[..., Up]) -> None:
+    up = started("import sys, time; time.sleep(1.5); sys.exit(3)")
+    up.until(lambda: "stub-0 ended with code 3 after 1." in up.said() and "next try in 0.5 s" in up.said())
+
+
 def test_a_killed_server_and_a_killed_keeper_come_back(started: Callable[..., Up]) -> None:
     up = started(STUBBORN)
     up.until(lambda: len(up.family()) == 5)

@@ -1,0 +1,98 @@
+"""A whole stack with real workers in a folder of its own, and the command line that talks to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pydantic import SecretStr
+
+from communitree.client import Client
+from communitree.embedded.launch import Launched, launch
+from communitree_shared.settings import Settings
+
+COMMAND = (sys.executable, "-P", "-m", "communitree")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one JSON object on stdout."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+@dataclass
+class Stack:
+    """A running `communitree up`; `env` is what its workers and commands run with."""
+
+    home: Path
+    env: Mapping[str, str]
+    launched: Launched
+
+    def run(self, *words: str, stdin: str | None = None, timeout: float = 300) -> Done:
+        """Run a command to its end."""
+        done = subprocess.run(
+            [*COMMAND, *words], env=dict(self.env), capture_output=True, text=True, input=stdin, timeout=timeout
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command; the caller waits for it (signals go to it alone)."""
+        return subprocess.Popen(
+            [*COMMAND, *words], env=dict(self.env), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def json(self, *words: str, timeout: float = 300) -> dict[str, Any]:
+        """Run a command with `--json`; it must end well."""
+        done = self.run(*words, "--json", timeout=timeout)
+        assert done.code == 0, f"{' '.join(words)}: exit {done.code}\n{done.out}\n{done.err}\n{self.logs()}"
+        return done.json
+
+    def client(self) -> Client:
+        """Return a client of this stack; the caller closes it."""
+        return Client(Settings(home=self.home, redis_url=SecretStr(""), s3_endpoint=""))
+
+    def workers(self, kind: str = "") -> list[psutil.Process]:
+        """Return the worker processes (main processes only), or those of one kind."""
+        found = []
+        for process in psutil.Process(self.launched.pid).children():
+            with contextlib.suppress(psutil.Error):
+                line = process.cmdline()
+                if "communitree_workers" in line and (not kind or kind in line):
+                    found.append(process)
+        return found
+
+    def processes(self) -> list[psutil.Process]:
+        """Return everything that runs for this stack."""
+        return [psutil.Process(self.launched.pid), *psutil.Process(self.launched.pid).children(recursive=True)]
+
+    def logs(self, characters: int = 3000) -> str:
+        """Return the end of each log, for a failing test."""
+        logs = sorted((self.home / "logs").glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-characters:]}" for log in logs)
+
+
+@contextlib.contextmanager
+def running_stack(home: Path, env: Mapping[str, str] | None = None, *arguments: str) -> Iterator[Stack]:
+    """Run `communitree up ARGUMENTS…` on a folder, with no setting but those of `env`."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("COMMUNITREE_")}
+    environment = {**clean, "COMMUNITREE_HOME": str(home), **(env or {})}
+    with launch(home, environment, arguments) as launched:
+        yield Stack(home, environment, launched)
