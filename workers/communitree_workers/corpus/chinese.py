@@ -54,7 +54,7 @@ def candidates(sentence: str) -> list[Candidate]:
         if word == " " and run and not is_cjk(run[-1][-1]):
             continue  # "Global Search 服务": blanks part Latin words only
         noun = tag in _NOUNS and _is_content(word)
-        name = tag[:2] == "nr" and len(word) > 1 and word not in _GENERIC
+        name = tag[:2] == "nr" and len(word) > 1 and word not in _GENERIC and word[0] not in "那这"
         if noun and not name:
             run.append(word)
             if tag == "nt" or word in _ORGANIZATION_WORDS:

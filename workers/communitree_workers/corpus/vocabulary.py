@@ -103,12 +103,13 @@ def _fallback(parts: str, index: dict[str, int], kept: NDArray[np.bool_]) -> int
 def _mended(forms: Forms, index: dict[str, int], totals: Ints) -> list[tuple[int, int]]:
     """Return (form, form it stands for) of Chinese names: characters glued on, surnames added, a final 儿."""
     final: dict[int, int] = {}
+    full_names = _by_given_name(forms)
     surnamed: dict[int, list[int]] = {}
     for n, key in enumerate(forms.keys):
         if not is_cjk(key[0]) or len(key) < 3 or " " in forms.parts[n]:
             continue
         person = forms.types[n] == "person"
-        best = _without_glue(key, n, index, totals) if person or not rjieba.has_word(key) else -1
+        best = _without_glue(key, n, index, totals, full_names) if person or not rjieba.has_word(key) else -1
         if best >= 0:
             final[n] = best
         elif person and (key[0] in _SURNAMES or key[:2] in _SURNAMES):
@@ -134,17 +135,26 @@ def _is_given(forms: Forms, n: int) -> bool:
     return forms.types[n] == "person" or not rjieba.has_word(forms.keys[n])
 
 
-def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints) -> int:
+def _by_given_name(forms: Forms) -> dict[str, int]:
+    """Return the one full name of each given name that only one surname stands before."""
+    found: dict[str, list[int]] = {}
+    for n, key in enumerate(forms.keys):
+        if forms.types[n] == "person" and len(key) == 3 and key[0] in _SURNAMES and key[2] not in _EDGES:
+            found.setdefault(key[1:], []).append(n)
+    return {given: full[0] for given, full in found.items() if len(full) == 1}
+
+
+def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints, full_names: dict[str, int]) -> int:
     """Return the commonest form inside a form that is the same name without what the tagger glued to it, or -1."""
     best = -1
     for left in (0, 1, 2):
         for right in (0, 1, 2):
             core = key[left : len(key) - right]
-            if left + right == 0 or len(core) < 2 or core not in index:
+            m = index.get(core, full_names.get(core, -1))  # 子兴道 is 冷子兴, though 子兴 never stands alone
+            if left + right == 0 or len(core) < 2 or m < 0 or m == n:
                 continue
-            m = index[core]
             glue = set(key[:left] + key[len(key) - right :])
-            plain = glue <= _EDGES and totals[m] * 2 >= totals[n]
+            plain = glue <= _EDGES and totals[m] * 3 >= totals[n]
             rare = totals[n] <= 2 and totals[m] >= 10
             accident = rare and left + right == 1 and (left == 0 or key[0] not in _SURNAMES)
             if (plain or accident) and (best < 0 or totals[m] > totals[best]):
