@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.provider import Provider, fake_provider
+from support.stack import Stack, running_stack
+from support.topics import write_topics
+
+#: The same rules in a tenth of the time.
+FAST = {
+    "COMMUNITREE_VISIBILITY_TIMEOUT": "10",
+    "COMMUNITREE_LEASE": "2",
+    "COMMUNITREE_LEASE_RENEWAL": "0.5",
+    "COMMUNITREE_RECONCILER_TICK": "0.5",
+    "COMMUNITREE_CPU_SLOTS": "2",
+    "COMMUNITREE_MODEL_SLOTS": "40",
+}
+
+
+@pytest.fixture(scope="session")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_topics(tmp_path_factory.mktemp("corpus") / "topics")
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with fake_provider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Stack]:
+    """A stack whose workers ask the fake provider for reports and answers."""
+    home = tmp_path_factory.mktemp("home")
+    stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
+    with running_stack(home, {**FAST, **stages}) as running:
+        yield running
