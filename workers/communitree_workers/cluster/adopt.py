@@ -17,10 +17,10 @@ from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster.canonical import entity_order, unit_order
 from communitree_workers.cluster.kept_tree import KeptTree, expand, keep
-from communitree_workers.tables.columns import Ints, flatten, positions, to_lists, unique_pairs
+from communitree_workers.tables.columns import Ints, contained, distinct, flatten, positions, to_lists, unique_pairs
 from communitree_workers.tables.io import Tables, conform
 from communitree_workers.tables.keys import community_keys
-from communitree_workers.tables.mass import relationship_ends, text_unit_sets, with_mass
+from communitree_workers.tables.mass import mass_of, relationship_ends, text_unit_sets, with_mass
 
 #: Kind of a child that holds what the kept children miss of their parent. `levels` never shows it.
 REMAINDER = "remainder"
@@ -57,13 +57,15 @@ def adopt(tables: Tables, communities: pa.Table, options: ClusterOptions | None 
         communities: `community`, `level`, `parent` (null: unknown), `entity_ids`, `relationship_ids` and the like.
         options: `max_cluster_size` above which a leaf is flagged oversize.
     """
-    tables = with_mass(tables)
-    tree = keep(tables, communities)
+    ends = relationship_ends(tables)
+    sets = text_unit_sets(tables, ends)
+    tables = with_mass(tables, mass_of(sets, tables[ENTITIES].num_rows))
+    tree = keep(tables, communities, ends)
     _order_members(tree, tables, communities)
-    edges = _inside(tree, tables)
-    units = _in_order(*_texts(tree, tables), unit_order(tables)[0])
+    edges = _inside(tree, *ends)
+    units = _in_order(*_texts(tree, *sets), unit_order(tables)[0])
     table = _table(tree, communities, tables, edges, units, (options or ClusterOptions()).max_cluster_size)
-    return Adopted(table, {ENTITIES: tables[ENTITIES]}, _stats(tree, tables, edges, units))
+    return Adopted(table, {ENTITIES: tables[ENTITIES]}, _stats(tree, tables, ends, edges, units))
 
 
 def _order_members(tree: KeptTree, tables: Tables, communities: pa.Table) -> None:
@@ -106,24 +108,22 @@ def _levels(tree: KeptTree) -> list[tuple[Ints, Ints]]:
     return out
 
 
-def _inside(tree: KeptTree, tables: Tables) -> tuple[Ints, Ints]:
+def _inside(tree: KeptTree, source: Ints, target: Ints) -> tuple[Ints, Ints]:
     """Return pairs (community, relationship row): both ends are members."""
-    source, target = relationship_ends(tables)
     rows = np.flatnonzero((source >= 0) & (target >= 0))
     found = []
     for community, entity in _levels(tree):
         first = np.searchsorted(entity, source[rows])
         last = np.searchsorted(entity, source[rows], side="right")
         holder, edge = community[expand(first, last)], np.repeat(rows, last - first)
-        width = max(tables[ENTITIES].num_rows, 1)
-        both = np.isin(holder * width + target[edge], community * width + entity)
+        width = int(max(tree.entity.max(initial=0), target.max(initial=0))) + 1
+        both = contained(holder * width + target[edge], np.sort(community * width + entity))
         found.append((holder[both], edge[both]))
     return _sorted_pairs(found)
 
 
-def _texts(tree: KeptTree, tables: Tables) -> tuple[Ints, Ints]:
-    """Return pairs (community, text unit row): the text units of all members."""
-    owner, unit = text_unit_sets(tables)
+def _texts(tree: KeptTree, owner: Ints, unit: Ints) -> tuple[Ints, Ints]:
+    """Return pairs (community, text unit row): the text units of all members, given those of each entity."""
     found = []
     for community, entity in _levels(tree):
         first, last = np.searchsorted(owner, entity), np.searchsorted(owner, entity, side="right")
@@ -200,14 +200,16 @@ def _claims(tree: KeptTree, tables: Tables) -> pa.Array:
     return to_lists(owner, _ids(claims, row), len(tree))
 
 
-def _stats(tree: KeptTree, tables: Tables, edges: tuple[Ints, Ints], units: tuple[Ints, Ints]) -> dict[str, Any]:
+def _stats(
+    tree: KeptTree, tables: Tables, ends: tuple[Ints, Ints], edges: tuple[Ints, Ints], units: tuple[Ints, Ints]
+) -> dict[str, Any]:
     root = tree.parent < 0
     total = {name: tables[name].num_rows for name in (ENTITIES, RELATIONSHIPS, TEXT_UNITS)}
     held = np.zeros(total[ENTITIES], bool)
     held[tree.entity[root[tree.community]]] = True
-    within = np.unique(edges[1][root[edges[0]]])
-    read = np.unique(units[1][root[units[0]]])
-    source, target = relationship_ends(tables)
+    within = distinct(edges[1][root[edges[0]]])
+    read = distinct(units[1][root[units[0]]])
+    source, target = ends
     known = (source >= 0) & (target >= 0)
     both = np.zeros(len(source), bool)
     both[known] = held[source[known]] & held[target[known]]
@@ -218,7 +220,7 @@ def _stats(tree: KeptTree, tables: Tables, edges: tuple[Ints, Ints], units: tupl
         levels[str(depth)] = {
             "communities": int(mine.sum()),
             "leaves": int((mine & leaf).sum()),
-            "entities": len(np.unique(tree.entity[mine[tree.community]])),
+            "entities": len(distinct(tree.entity[mine[tree.community]])),
             "size_max": int(size[mine].max()),
         }
     twice = _held_twice(tree)

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from communitree_shared.tables import NO_PARENT, RELATIONSHIPS
-from communitree_workers.tables.columns import Ints, flatten, positions, unique_pairs
+from communitree_workers.tables.columns import Ints, contained, distinct, flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables
-from communitree_workers.tables.mass import relationship_ends
 
 #: `table` of a remainder: no row of the communities table.
 NONE = -1
@@ -42,18 +41,20 @@ class KeptTree:
         return leaf
 
 
-def keep(tables: Tables, communities: pa.Table) -> KeptTree:
+def keep(tables: Tables, communities: pa.Table, ends: tuple[Ints, Ints]) -> KeptTree:
     """Return the communities as a sound tree: parents hold their children's members, children all of their parent's.
 
     Numbers stay. A parent that is missing, unknown, not coarser than its child or without a member in common is
     taken from the members. Where children miss members of their parent, a remainder child holds them.
+
+    `ends`: the entity rows of each relationship's source and target, -1 where there is none.
     """
     order = np.argsort(communities["community"].to_numpy(), kind="stable")
     communities = communities.take(pa.array(order))
     number = communities["community"].to_numpy().astype(np.int64)
     level = communities["level"].to_numpy().astype(np.int64)
     mended: dict[str, int] = {}
-    community, entity = _members(tables, communities, mended)
+    community, entity = _members(tables, communities, ends, mended)
     entities = max(tables["entities"].num_rows, 1)
     given = pc.fill_null(communities["parent"].combine_chunks(), NO_PARENT - 1).to_numpy().astype(np.int64)
     parent = _parents(number, level, given, community, entity, entities, mended)
@@ -65,7 +66,9 @@ def keep(tables: Tables, communities: pa.Table) -> KeptTree:
     return tree
 
 
-def _members(tables: Tables, communities: pa.Table, mended: dict[str, int]) -> tuple[Ints, Ints]:
+def _members(
+    tables: Tables, communities: pa.Table, ends: tuple[Ints, Ints], mended: dict[str, int]
+) -> tuple[Ints, Ints]:
     """Return the member pairs; a community that names unknown entities, or none, has its relationships' ends too."""
     row, ids = flatten(communities["entity_ids"])
     entity = positions(ids, tables["entities"]["id"])
@@ -79,16 +82,16 @@ def _members(tables: Tables, communities: pa.Table, mended: dict[str, int]) -> t
         owner, ids = flatten(communities["relationship_ids"])
         edge = positions(ids, tables[RELATIONSHIPS]["id"])
         good = (edge >= 0) & doubtful[owner]
-        ends = [end[edge[good]] for end in relationship_ends(tables)]
+        listed = [end[edge[good]] for end in ends]
         mended["rebuilt"] = len(np.unique(owner[good]))
         row = np.concatenate([row, owner[good], owner[good]])
-        entity = np.concatenate([entity, *ends])
+        entity = np.concatenate([entity, *listed])
         row, entity = row[entity >= 0], entity[entity >= 0]
-    return _with_unnamed(tables, communities, row, entity, mended)
+    return _with_unnamed(tables, communities, ends, row, entity, mended)
 
 
 def _with_unnamed(
-    tables: Tables, communities: pa.Table, row: Ints, entity: Ints, mended: dict[str, int]
+    tables: Tables, communities: pa.Table, ends: tuple[Ints, Ints], row: Ints, entity: Ints, mended: dict[str, int]
 ) -> tuple[Ints, Ints]:
     """Add the entities that no community names to those whose relationships they are an end of.
 
@@ -98,13 +101,15 @@ def _with_unnamed(
     """
     count = max(tables["entities"].num_rows, 1)
     outside = np.bincount(entity, minlength=count) == 0
+    if not outside.any():
+        return unique_pairs(row, entity)
     owner, ids = flatten(communities["relationship_ids"])
     edge = positions(ids, tables[RELATIONSHIPS]["id"])
     owner, edge = owner[edge >= 0], edge[edge >= 0]
-    ends = np.concatenate([end[edge] for end in relationship_ends(tables)])
+    end = np.concatenate([ends[0][edge], ends[1][edge]])
     owner = np.concatenate([owner, owner])
-    mine = (ends >= 0) & outside[ends]
-    community, found = unique_pairs(owner[mine], ends[mine])
+    mine = (end >= 0) & outside[end]
+    community, found = unique_pairs(owner[mine], end[mine])
     level = communities["level"].to_numpy().astype(np.int64)
     place = level[community] * count + found
     _, at, often = np.unique(place, return_inverse=True, return_counts=True)
@@ -124,7 +129,7 @@ def _parents(
     shared = np.zeros(count, np.int64)
     packed = community * entities + entity
     has = own >= 0
-    inside = has & np.isin(own * entities + entity, packed)
+    inside = has & contained(own * entities + entity, packed)
     np.add.at(shared, community[inside], 1)
     wrong = (found >= 0) & ((level[found] >= level) | ((shared == 0) & (size > 0) & (size[found] > 0)))
     unsure = wrong | ((found < 0) & (level > 0) & (given != NO_PARENT))
@@ -200,10 +205,10 @@ def _add_remainders(tree: KeptTree, entities: int) -> None:
     """Hold what children miss of their parent in one more child, numbered after all others."""
     inner = ~tree.leaves()
     above = tree.parent[tree.community]
-    covered = np.unique(above[above >= 0] * entities + tree.entity[above >= 0])
+    covered = distinct(above[above >= 0] * entities + tree.entity[above >= 0])
     mine = inner[tree.community]
     missing = mine.copy()
-    missing[mine] = ~np.isin(tree.community[mine] * entities + tree.entity[mine], covered)
+    missing[mine] = ~contained(tree.community[mine] * entities + tree.entity[mine], covered)
     parents, child = np.unique(tree.community[missing], return_inverse=True)
     tree.mended["remainders"] = len(parents)
     if not len(parents):

@@ -53,12 +53,23 @@ def unique_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     if len(left) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     width = int(right.max()) + 1
-    # Sorting beats numpy's hashing `unique` on tens of millions of pairs.
-    packed = np.sort(left * width + right)
-    first = np.ones(len(packed), bool)
-    np.not_equal(packed[1:], packed[:-1], out=first[1:])
-    packed = packed[first]
+    packed = distinct(left * width + right)
     return packed // width, packed % width
+
+
+def distinct(values: Ints) -> Ints:
+    """Return the distinct values, sorted. Sorting beats numpy's hashing `unique` on tens of millions of integers."""
+    values = np.sort(values)
+    first = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]
+
+
+def contained(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
+    """Say of each value whether it is among `known`, which must be sorted."""
+    if len(known) == 0:
+        return np.zeros(len(values), bool)
+    return np.asarray(known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values)
 
 
 def to_lists(rows: Ints, values: pa.Array, count: int) -> pa.ListArray:

@@ -32,8 +32,11 @@ def relationship_ends(tables: Tables) -> tuple[Ints, Ints]:
     return ends[0], ends[1]
 
 
-def text_unit_sets(tables: Tables) -> tuple[Ints, Ints]:
-    """Return T as distinct pairs (entity row, text unit row), sorted. Ids of no text unit are left out."""
+def text_unit_sets(tables: Tables, ends: tuple[Ints, Ints] | None = None) -> tuple[Ints, Ints]:
+    """Return T as distinct pairs (entity row, text unit row), sorted. Ids of no text unit are left out.
+
+    `ends`: what `relationship_ends` returns, for a caller that has it already.
+    """
     entities, units = tables[ENTITIES], tables.get(TEXT_UNITS)
     if units is None or units.num_rows == 0 or entities.num_rows == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -43,7 +46,7 @@ def text_unit_sets(tables: Tables) -> tuple[Ints, Ints]:
     if relationships is not None and relationships.num_rows:
         edge, ids = flatten(relationships["text_unit_ids"])
         unit = positions(ids, units["id"])
-        for end in relationship_ends(tables):
+        for end in ends or relationship_ends(tables):
             owners.append(end[edge])
             found.append(unit)
     left, right = np.concatenate(owners), np.concatenate(found)
@@ -57,8 +60,12 @@ def entity_mass(tables: Tables) -> Ints:
     Where no entity has any text unit (a plain edge list) an entity's row is all the text there is, and
     stands for one unit of its own. Otherwise an entity without text units has no mass.
     """
-    count = tables[ENTITIES].num_rows
-    entity, unit = text_unit_sets(tables)
+    return mass_of(text_unit_sets(tables), tables[ENTITIES].num_rows)
+
+
+def mass_of(sets: tuple[Ints, Ints], count: int) -> Ints:
+    """Return `entity_mass` from the pairs of `text_unit_sets`, for `count` entities."""
+    entity, unit = sets
     if len(entity) == 0:
         return np.full(count, MASS_SCALE, np.int64)
     sharers = np.bincount(unit)
@@ -69,10 +76,9 @@ def entity_mass(tables: Tables) -> Ints:
     return np.bincount(entity, weights=share[unit], minlength=count).astype(np.int64)
 
 
-def with_mass(tables: Tables) -> Tables:
-    """Return the tables with `entities.mass` filled."""
-    entities = tables[ENTITIES]
-    mass = pa.array(entity_mass(tables), pa.int64())
+def with_mass(tables: Tables, values: Ints | None = None) -> Tables:
+    """Return the tables with `entities.mass` filled, by `values` for a caller that has them already."""
+    entities, mass = tables[ENTITIES], pa.array(entity_mass(tables) if values is None else values, pa.int64())
     if "mass" in entities.column_names:
         index = entities.column_names.index("mass")
         return {**tables, ENTITIES: entities.set_column(index, "mass", mass)}
