@@ -31,8 +31,8 @@ def test_equal_numbers_are_ordered_by_id() -> None:
 
 def test_an_end_in_another_normal_form_finds_its_entity() -> None:
     tables = corpus(["caf\u00e9", "b"], [("cafe\u0301", "b", 1.0)])
-    source, target = canonical.relationship_members(tables, pa.array(["x", "y"]), pa.array(["caf\u00e9", "b"]))
-    assert (source.tolist(), target.tolist()) == ([0], [1])
+    source, target, by_id = canonical.relationship_members(tables, pa.array(["x", "y"]), pa.array(["caf\u00e9", "b"]))
+    assert (source.tolist(), target.tolist(), by_id) == ([0], [1], False)
 
 
 def test_unusable_weights_count_a_tenth_of_the_median() -> None:

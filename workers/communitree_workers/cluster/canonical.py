@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from communitree_shared.errors import IntegrityError
 from communitree_shared.tables import DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS, WEIGHT_SCALE
+from communitree_workers.cluster.graph import digests
 from communitree_workers.tables.columns import Ints, one_chunk, positions
 from communitree_workers.tables.io import Tables
 
@@ -60,7 +61,8 @@ def unique_ids(ids: pa.Array, name: str) -> None:
     """Raise IntegrityError where an id stands twice or is missing."""
     if ids.null_count or pc.any(pc.equal(pc.binary_length(ids), 0)).as_py():
         raise IntegrityError(f"{name}: a row has no id.", hint="Give every row an id of its own.")
-    if pc.count_distinct(ids).as_py() != len(ids):
+    marks = np.sort(digests(ids))
+    if (marks[1:] == marks[:-1]).any() and pc.count_distinct(ids).as_py() != len(ids):
         counts = pc.value_counts(ids)
         twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
         first = pc.min(twice).as_py()
@@ -88,10 +90,11 @@ def unit_order(tables: Tables) -> tuple[Ints, Ints, list[str]]:
     return order[last], document[last], every.to_pylist()
 
 
-def relationship_members(tables: Tables, ids: pa.Array, titles: pa.Array) -> tuple[Ints, Ints]:
+def relationship_members(tables: Tables, ids: pa.Array, titles: pa.Array) -> tuple[Ints, Ints, bool]:
     """Return the members that are source and target of each relationship row, -1 where an end names none.
 
-    An end is taken by its id; where that is empty or names nothing, by its title, as it stands or in NFC.
+    An end is taken by its id; where that is empty or names nothing, by its title, as it stands or in NFC. The third
+    value tells whether all were found by id.
 
     Args:
         tables: the corpus.
@@ -100,15 +103,17 @@ def relationship_members(tables: Tables, ids: pa.Array, titles: pa.Array) -> tup
     relationships = tables[RELATIONSHIPS]
     normal: pa.Array | None = None
     ends: list[Ints] = []
+    by_id = True
     for id_column, title_column in (("source_id", "source"), ("target_id", "target")):
         end = positions(relationships[id_column], ids)
         if (end < 0).any():
+            by_id = False
             end = np.where(end < 0, positions(relationships[title_column], titles), end)
         if (end < 0).any():
             normal = nfc(titles) if normal is None else normal
             end = np.where(end < 0, positions(nfc(relationships[title_column]), normal), end)
         ends.append(end)
-    return ends[0], ends[1]
+    return ends[0], ends[1], by_id
 
 
 def fixed_weights(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, int]:

@@ -15,6 +15,8 @@ from communitree_workers.tables.columns import Ints
 
 Digests = npt.NDArray[np.uint64]
 
+_SLICE = 200_000
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -43,19 +45,20 @@ class Graph:
 
     @cached_property
     def _first(self) -> Ints:
-        return np.searchsorted(self.low, np.arange(len(self) + 1)).astype(np.int64)
+        return offsets(self.low, len(self))
 
     def part(self, members: Ints) -> Graph:
         """Return the graph of these members (ascending) and the edges between them, renumbered from 0."""
         if len(members) == len(self):
             return self
         first, last = self._first[members], self._first[members + 1]
+        place = np.full(len(self), -1, np.int64)
+        place[members] = np.arange(len(members))
         edges = ranges(first, last)
-        low = np.repeat(np.arange(len(members), dtype=np.int64), last - first)
-        ends = self.high[edges]
-        high = np.minimum(np.searchsorted(members, ends), max(len(members) - 1, 0)).astype(np.int64)
-        inside = members[high] == ends if len(members) else np.zeros(0, bool)
-        return Graph(self.digests[members], low[inside], high[inside], self.weight[edges[inside]])
+        high = place[self.high[edges]]
+        inside = np.flatnonzero(high >= 0)
+        low = np.repeat(np.arange(len(members), dtype=np.int64), last - first)[inside]
+        return Graph(self.digests[members], low, high[inside], self.weight[edges[inside]])
 
     def to_bytes(self) -> bytes:
         """Return the graph as an `npz` file without pickled objects."""
@@ -84,10 +87,23 @@ def unpacked(data: bytes) -> dict[str, npt.NDArray[np.generic]]:
 
 def digests(ids: pa.Array) -> Digests:
     """Return a 64-bit hash of each id: the same in every process and for every hash seed."""
-    if len(ids) == 0:
-        return np.empty(0, np.uint64)
-    values = np.asarray(ids.to_numpy(zero_copy_only=False), dtype=object)
-    return np.asarray(pd.util.hash_array(values, categorize=False), np.uint64)
+    out = np.empty(len(ids), np.uint64)
+    for at in range(0, len(ids), _SLICE):  # the hash wants Python strings: only so many at a time
+        values = np.asarray(ids.slice(at, _SLICE).to_numpy(zero_copy_only=False), dtype=object)
+        out[at : at + _SLICE] = pd.util.hash_array(values, categorize=False)
+    return out
+
+
+def offsets(rows: Ints, count: int) -> Ints:
+    """Return where each row number's entries begin in a sorted column of row numbers, and the end."""
+    out = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=out[1:])
+    return out
+
+
+def grouping(labels: Ints, count: int) -> Ints:
+    """Return the stable order that groups labels 0 … count-1. Short integers sort digit by digit, many times faster."""
+    return np.argsort(labels.astype(np.uint16) if count <= 1 << 16 else labels, kind="stable").astype(np.int64)
 
 
 def ranges(start: Ints, stop: Ints) -> Ints:

@@ -13,7 +13,7 @@ from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster import canonical
 from communitree_workers.cluster.documents import document_entities, runs
-from communitree_workers.cluster.graph import Graph, components, digests, distinct_pairs, summed
+from communitree_workers.cluster.graph import Graph, components, digests, distinct, distinct_pairs, summed
 from communitree_workers.cluster.weak import Mentions, weak_edges
 from communitree_workers.tables.columns import Ints, flatten, one_chunk, positions, to_lists
 from communitree_workers.tables.columns import replace as with_column
@@ -87,12 +87,12 @@ def prepare(tables: Tables, options: ClusterOptions) -> Prepared:
     unit_ids = one_chunk(tables[TEXT_UNITS]["id"]).take(pa.array(unit_rows))
 
     tables, own = _both_ways(tables, ids, rows, unit_ids, unit_rows, warnings)
-    source, target = canonical.relationship_members(tables, ids, titles)
+    source, target, by_id = canonical.relationship_members(tables, ids, titles)
     mentions = Mentions.of(*_text_units(tables, own, source, target, unit_ids), count, document)
     graph, warned = _edges(tables, source, target, ids)
     warnings += warned
     degree = np.bincount(graph.low, minlength=count) + np.bincount(graph.high, minlength=count)
-    tables = _filled(tables, rows, mentions.mass, degree, source, target, ids)
+    tables = _filled(tables, rows, mentions.mass, degree, source, target, None if by_id else ids)
     component = components(count, graph.low, graph.high)
     sizes = np.bincount(component, minlength=count)
     small = sizes[component] <= options.max_cluster_size
@@ -183,11 +183,15 @@ def _text_units(
 ) -> tuple[Ints, Ints]:
     """Return T: the text units of each member, united with those of its relationships."""
     row, named = flatten(tables[RELATIONSHIPS]["text_unit_ids"])
-    unit = positions(named, unit_ids)
-    member = np.concatenate([own[0], source[row], target[row]])
-    unit = np.concatenate([own[1], unit, unit])
-    known = (member >= 0) & (unit >= 0)
-    return distinct_pairs(member[known], unit[known], len(unit_ids))
+    unit, width = positions(named, unit_ids), max(len(unit_ids), 1)
+    del named
+    keys = [own[0] * width + own[1]]
+    for end in (source, target):
+        member = end[row]
+        known = np.flatnonzero((member >= 0) & (unit >= 0))
+        keys.append(member[known] * width + unit[known])
+    every = distinct(np.concatenate(keys))
+    return every // width, every % width
 
 
 def _edges(tables: Tables, source: Ints, target: Ints, ids: pa.Array) -> tuple[Graph, list[str]]:
@@ -209,8 +213,10 @@ def _edges(tables: Tables, source: Ints, target: Ints, ids: pa.Array) -> tuple[G
     return Graph(digests(ids), low, high, weight), warnings
 
 
-def _filled(tables: Tables, rows: Ints, mass: Ints, degree: Ints, source: Ints, target: Ints, ids: pa.Array) -> Tables:
-    """Fill in what follows from the edges: mass and degree of entities, end ids and degrees of relationships."""
+def _filled(
+    tables: Tables, rows: Ints, mass: Ints, degree: Ints, source: Ints, target: Ints, ids: pa.Array | None
+) -> Tables:
+    """Fill in what follows from the edges: mass, degrees, and the ends' ids where these are not all there already."""
     entities, relationships = tables[ENTITIES], tables[RELATIONSHIPS]
     by_row = np.empty(len(rows), np.int64)
     by_row[rows] = np.arange(len(rows))
@@ -218,10 +224,10 @@ def _filled(tables: Tables, rows: Ints, mass: Ints, degree: Ints, source: Ints, 
     entities = with_column(entities, "degree", pa.array(degree[by_row]))
     both = np.zeros(len(source), np.int64)
     for end, column in ((source, "source_id"), (target, "target_id")):
-        named = pa.array(end, mask=end < 0)
-        stated = one_chunk(relationships[column])
-        if not stated.equals(resolved := pc.coalesce(ids.take(named), stated, pa.scalar(""))):
-            relationships = with_column(relationships, column, resolved)
+        if ids is not None:
+            found = ids.take(pa.array(end, mask=end < 0))
+            filled = pc.coalesce(found, one_chunk(relationships[column]), pa.scalar(""))
+            relationships = with_column(relationships, column, filled)
         both += np.where(end < 0, 0, np.append(degree, 0)[end])
     relationships = with_column(relationships, "combined_degree", pa.array(both))
     return {**tables, ENTITIES: entities, RELATIONSHIPS: relationships}

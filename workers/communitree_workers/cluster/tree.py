@@ -13,7 +13,7 @@ import numpy as np
 
 from communitree_shared.options import ClusterOptions
 from communitree_workers.cluster.crumbs import without_crumbs
-from communitree_workers.cluster.graph import Graph, packed, ranges, unpacked
+from communitree_workers.cluster.graph import Graph, grouping, offsets, packed, ranges, unpacked
 from communitree_workers.cluster.prepared import Prepared
 from communitree_workers.cluster.split import ordered_parts, split
 from communitree_workers.tables.columns import Ints
@@ -109,9 +109,9 @@ def _grow(graph: Graph, options: ClusterOptions) -> Subtree:
         place[order[places]] = places - start[owner]
         inside = (label[low] == label[high]) & (label[low] >= 0)
         low, high, weight = low[inside], high[inside], weight[inside]
-        grouped = np.argsort(label[low], kind="stable")
+        grouped = grouping(label[low], len(start))
         low, high, weight = low[grouped], high[grouped], weight[grouped]
-        bounds = np.searchsorted(label[low], np.arange(len(start) + 1))
+        bounds = offsets(label[low], len(start))
         parts = []
         for i in range(len(start)):
             inner = slice(bounds[i], bounds[i + 1])

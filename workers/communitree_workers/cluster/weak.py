@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from communitree_shared.tables import MASS_SCALE
-from communitree_workers.cluster.graph import ranges
+from communitree_workers.cluster.graph import offsets, ranges
 from communitree_workers.tables.columns import Ints
 
 #: Weak edges of one entity.
@@ -23,7 +23,7 @@ TIES = 5
 _OFFERED = 512
 
 #: Rows of one round of the join: bounds its memory.
-_ROUND = 4_000_000
+_ROUND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Mentions:
 
     def first(self) -> Ints:
         """Return where the pairs of each member begin, and the end."""
-        return np.searchsorted(self.member, np.arange(self.members + 1)).astype(np.int64)
+        return offsets(self.member, self.members)
 
 
 def weak_edges(
@@ -106,10 +106,10 @@ def _by_weight(mentions: Mentions) -> tuple[_ByWeight, Ints]:
     order = np.argsort(-mentions.mass, kind="stable")
     rank = np.empty(mentions.members, np.int64)
     rank[order] = np.arange(mentions.members)
-    keys = np.sort(mentions.unit * mentions.members + rank[mentions.member])
-    unit = keys // mentions.members
-    first = np.searchsorted(unit, np.arange(mentions.units + 1)).astype(np.int64)
-    return _ByWeight(order[keys % mentions.members].astype(np.int64), first), rank
+    keys = mentions.unit * mentions.members + rank[mentions.member]
+    keys.sort()
+    keys %= mentions.members
+    return _ByWeight(order[keys], offsets(mentions.unit, mentions.units)), rank
 
 
 def _shared(m: Mentions, component: Ints, needy: Ints, units: _ByWeight, rank: Ints) -> tuple[Ints, Ints, Ints]:
