@@ -31,10 +31,9 @@ class Done:
     err: str
 
     @property
-    def json(self) -> dict[str, Any]:
-        """The one JSON object on stdout."""
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+    def json(self) -> Any:
+        """The one JSON value on stdout."""
+        return json.loads(self.out)
 
 
 @dataclass
@@ -59,7 +58,7 @@ class Stack:
             start_new_session=True,
         )  # fmt: skip
 
-    def json(self, *words: str, timeout: float = 300) -> dict[str, Any]:
+    def json(self, *words: str, timeout: float = 300) -> Any:
         """Run a command with `--json`; it must end well."""
         done = self.run(*words, "--json", timeout=timeout)
         assert done.code == 0, f"{' '.join(words)}: exit {done.code}\n{done.out}\n{done.err}\n{self.logs()}"

@@ -125,6 +125,9 @@ def ask(
     ] = None,
     prompt: Annotated[list[str] | None, typer.Option(help="NAME=FILE: a prompt of your own.")] = None,
     points: Annotated[bool, typer.Option("--points", help="Also print the points and what became of them.")] = False,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="With --file: one question a line; prints one JSON object a line.")
+    ] = False,
     as_json: Json = False,
     *,
     options: dict[str, Any],
@@ -145,6 +148,8 @@ def ask(
         options["deadline_seconds"] = deadline
     if history is not None:
         options["history"] = _history(history)
+    if jsonl and (file is None or plan or plan_all or stream):
+        raise UsageError("--jsonl goes with --file, and not with --plan or --stream.")
     text = _question(question, file)
     chosen = FLAGS.build(options)
 
@@ -153,10 +158,14 @@ def ask(
     from communitree.render.answer import answer_parts, plan_parts
 
     with Client() as client:
+        if jsonl:
+            from communitree.cli.many import ask_many
+
+            return ask_many(client, corpus, text, chosen)
         if plan_all or plan:
             plans = client.plans(corpus, text, chosen) if plan_all else [client.plan(corpus, text, chosen)]
             if as_json:
-                to_stdout({"plans": [p.model_dump(mode="json") for p in plans]} if plan_all else plans[0])
+                to_stdout([p.model_dump(mode="json") for p in plans] if plan_all else plans[0])
             else:
                 show(*plan_parts(plans))
             return 0

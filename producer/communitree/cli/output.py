@@ -20,11 +20,11 @@ _PIPE_WIDTH = 1000
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", show_default=False)]
 
 
-def to_stdout(value: BaseModel | dict[str, Any]) -> None:
-    """Print one JSON object."""
+def to_stdout(value: BaseModel | dict[str, Any] | list[Any]) -> None:
+    """Print one JSON value: an object, except for `--plan all`, which is a list of plans."""
     import json
 
-    body = value if isinstance(value, dict) else value.model_dump(mode="json")
+    body = value if isinstance(value, (dict, list)) else value.model_dump(mode="json")
     sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None) + "\n")
     sys.stdout.flush()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -22,18 +23,31 @@ class _Stage:
     total: int
     began: float
     quiet: bool
+    level: int | None = None
     done: int = 0
     failed: int = 0
     retried: int = 0
+    reused: int = 0
+    tokens: int = 0
     ended: float | None = None
     told: bool = False
 
     def counts(self) -> str:
-        text = f"{self.done:,}/{self.total:,}" if self.total > 1 or not self.ended else ""
-        parts = [text] if text else []
-        parts += [f"{self.failed:,} failed"] if self.failed else []
-        parts += [f"{self.retried:,} tried again"] if self.retried else []
+        parts = [f"{self.done:,}/{self.total:,}"] if self.total > 1 or self.ended is None else []
+        for number, words in (
+            (self.reused, "reused"),
+            (self.failed, "failed"),
+            (self.retried, "tried again"),
+            (self.tokens, "tokens"),
+        ):
+            parts += [f"{number:,} {words}"] if number else []
         return ", ".join(parts)
+
+    def left(self, now: float) -> str:
+        """How long a running stage will still take at its pace, "" while too few of its units have ended."""
+        if self.ended is not None or not 5 <= self.done < self.total:
+            return ""
+        return f"about {seconds((now - self.began) / self.done * (self.total - self.done))} left"
 
 
 class Progress:
@@ -56,11 +70,15 @@ class Progress:
             self.taken = True
         if event.type == "stage.started":
             kind, level = str(fields.get("kind") or fields["stage"]), fields.get("level")
-            name = f"{kind} level {level}" if isinstance(level, int) else kind
-            self._stages[str(fields["stage"])] = _Stage(name, int(fields.get("total", 1)), event.at, kind in _QUIET)
+            deep = level if isinstance(level, int) else None
+            name = kind if deep is None else f"{kind} level {deep}"
+            total = int(fields.get("total", 1))
+            self._stages[str(fields["stage"])] = _Stage(name, total, event.at, kind in _QUIET, deep)
         elif event.type == "unit.ended" and stage is not None:
             stage.done += 1
             stage.failed += not fields.get("ok", True)
+            stage.tokens += int(fields.get("tokens", 0)) if stage.total > 1 else 0
+            self._taken_over(stage, fields)
         elif event.type == "unit.retried" and stage is not None:
             stage.retried += 1
         elif event.type == "stage.ended" and stage is not None:
@@ -70,6 +88,12 @@ class Progress:
             self._notes.append(str(fields.get("message", "")))
         elif event.type == "job.ended" and fields.get("reason"):
             self._notes.append(f"{fields.get('status', 'ended')}: {fields['reason']}")
+
+    def _taken_over(self, stage: _Stage, fields: dict[str, Any]) -> None:
+        """Count what an earlier version had already; for a level of reports its preparing step says so."""
+        level, reused = fields.get("level"), int(fields.get("reused", 0)) + int(fields.get("cached", 0))
+        where = next((s for s in self._stages.values() if stage.quiet and s.level == level is not None), stage)
+        where.reused += reused
 
     def new_notes(self) -> list[str]:
         """Return warnings that were not told yet."""
@@ -88,7 +112,9 @@ class Progress:
     def where(self) -> str:
         """Return where the job is now, "" when between stages."""
         running = [s for s in self._stages.values() if s.ended is None and not s.quiet]
-        return "; ".join(f"{s.name}: {s.counts() if s.total > 1 else 'running'}" for s in running)
+        now = self._now()
+        told = ((s, ", ".join(filter(None, (s.counts(), s.left(now))))) for s in running)
+        return "; ".join(f"{stage.name}: {text if stage.total > 1 else 'running'}" for stage, text in told)
 
     def table(self) -> Table:
         """Return the live table: stage, how far, time."""
@@ -98,10 +124,9 @@ class Progress:
                 continue
             done = stage.ended is not None
             now = stage.ended if stage.ended is not None else self._now()
+            counts = ", ".join(filter(None, (stage.counts(), stage.left(now))))
             mark = Text("✓", "green") if done and not stage.failed else Text("!", "yellow") if done else Text("…")
-            table.add_row(
-                mark, stage.name, _bar(stage), stage.counts(), Text(seconds(max(0, now - stage.began)), "dim")
-            )
+            table.add_row(mark, stage.name, _bar(stage), counts, Text(seconds(max(0, now - stage.began)), "dim"))
         return table
 
     def _now(self) -> float:

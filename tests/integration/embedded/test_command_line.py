@@ -99,6 +99,18 @@ def test_a_question_from_a_file_or_stdin(stack: Stack, corpus: str, tmp_path: Pa
     assert piped.json["question"] == "Who is Maria Chen?"
 
 
+def test_many_questions_one_a_line(stack: Stack, corpus: str, tmp_path: Path) -> None:
+    questions = ["Who is Maria Chen?", "What does Bayline Shipping do?", "Who is Maria Chen?"]
+    (tmp_path / "q.txt").write_text("\n".join(["", *questions, "  "]))
+    done = stack.run("ask", corpus, "--file", str(tmp_path / "q.txt"), "--jsonl")
+    assert done.code == 0, done.err
+    answers = [json.loads(line) for line in done.out.splitlines()]
+    assert [answer["question"] for answer in answers] == questions
+    assert answers[0]["answer"] == answers[2]["answer"] != ""
+    lost = stack.run("ask", "nope", "--file", str(tmp_path / "q.txt"), "--jsonl")
+    assert (lost.code, json.loads(lost.out.splitlines()[0])["error"]["code"]) == (2, "corpus_not_found")
+
+
 def test_stream_prints_the_answer_once(stack: Stack, corpus: str) -> None:
     done = stack.run("ask", corpus, THEMES, "--stream", "--no-cache")
     assert done.code == 0, done.err
@@ -110,7 +122,7 @@ def test_stream_prints_the_answer_once(stack: Stack, corpus: str) -> None:
 def test_plans(stack: Stack, corpus: str) -> None:
     one = stack.json("ask", corpus, THEMES, "--plan", "--leaves")
     assert one["selection"]["strategy"] == "leaves"
-    every = stack.json("ask", corpus, THEMES, "--plan", "all")["plans"]
+    every = stack.json("ask", corpus, THEMES, "--plan", "all")
     assert len(every) > 5
     assert "leaves" in stack.run("ask", corpus, THEMES, "--plan", "all").out
 

@@ -39,10 +39,25 @@ def test_lines_come_once_when_a_stage_has_ended_and_steps_in_between_are_quiet()
     progress = told(*STORY)
     assert list(progress.new_lines()) == ["ingest: 3.0 s"]
     assert list(progress.new_lines()) == []
-    assert progress.where() == "report level 3: 2/4, 1 failed, 1 tried again"
+    assert progress.where() == "report level 3: 2/4, 1 failed, 1 tried again"  # too few for a guess
     progress.take(event(20, "stage.ended", stage="report-3", level=3, done=4, failed=1, total=4))
     assert list(progress.new_lines()) == ["report level 3: 4/4, 1 failed, 1 tried again, 12 s"]
     assert progress.where() == ""
+
+
+def test_what_was_reused_and_spent_and_how_long_it_will_take() -> None:
+    progress = told(
+        event(1, "stage.started", stage="level-2", kind="level", total=1),
+        event(2, "stage.started", stage="report-2", kind="report", level=2, total=20),
+        event(3, "unit.ended", stage="level-2", unit="level-2", level=2, reports=27, reused=7, ok=True),
+        *[event(12, "unit.ended", stage="report-2", unit=str(i), level=2, ok=True, tokens=500) for i in range(10)],
+    )
+    said = progress.where()
+    assert said.startswith("report level 2: 10/20, 7 reused, 5,000 tokens, about 1")
+    assert said.endswith(" s left")
+    progress.take(event(30, "stage.ended", stage="report-2", level=2, done=20, failed=0, total=20))
+    (line,) = progress.new_lines()
+    assert line == "report level 2: 20/20, 7 reused, 5,000 tokens, 28 s"
 
 
 def test_a_quiet_step_that_fails_is_told() -> None:
