@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import kombu.exceptions
 import redis
 from kombu.connection import Connection
-from kombu.pools import producers
+from kombu.pools import ProducerPool
 
 from communitree_shared.connect import redis_url
 from communitree_shared.errors import InfrastructureError
@@ -76,14 +76,16 @@ class Publisher:
     """Publishes what the ledger put into its outbox, and takes it out there. Needs kombu only."""
 
     def __init__(self, settings: Settings, ledger: Ledger) -> None:
-        self.connection: Any = Connection(redis_url(settings), transport_options=transport_options(settings))  # type: ignore[no-untyped-call]
+        connection: Any = Connection(redis_url(settings), transport_options=transport_options(settings))  # type: ignore[no-untyped-call]
+        self._connections: Any = connection.Pool(10)
+        self._producers: Any = ProducerPool(self._connections, limit=10)  # type: ignore[no-untyped-call]
         self.ledger = ledger
         self.messages = 0
 
     def close(self) -> None:
         """Close the connections."""
-        producers[self.connection].force_close_all()
-        self.connection.release()
+        self._producers.force_close_all()
+        self._connections.force_close_all()
 
     def publish(self, outgoing: Iterable[Outgoing]) -> None:
         """Publish messages. Where Redis is away they stay in the outbox, and the reconciler publishes them later.
@@ -95,7 +97,7 @@ class Publisher:
         if not batch:
             return
         try:
-            with producers[self.connection].acquire(block=True) as producer, producer.batch():
+            with self._producers.acquire(block=True) as producer, producer.batch():
                 for message in batch:
                     self._send(producer, message)
         except _AWAY as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -141,9 +141,35 @@ class LookRequest(_Body):
     args: dict[str, Any] = {}
 
 
+class StreamRequest(_Body):
+    """What a producer in any language adds to `communitree:requests:<tenant>`, as JSON in the field `request`.
+
+    The tenant is the stream's, never the payload's. A corpus request lists documents that lie in the bucket already.
+    """
+
+    v: int = Field(VERSION, le=VERSION)
+    kind: Literal["query", "corpus", "cancel"]
+    corpus: str = Field("", max_length=200)
+    question: str = Field("", max_length=20_000)
+    job: str = Field("", max_length=128, description="of `cancel`")
+    documents: list[StreamDocument] = Field([], max_length=100_000)
+    options: dict[str, Any] = Field({}, description="QueryOptions or IndexOptions")
+    correlation_id: str = Field("", max_length=200, description="comes back with every outcome")
+    idempotency_key: str = Field("", max_length=200, pattern=r"^[A-Za-z0-9._:-]*$")
+
+
+class StreamDocument(_Body):
+    """A document that was put to `<tenant>/corpora/<corpus>/documents/<sha256>`."""
+
+    name: str = Field(min_length=1, max_length=1000)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size: int = Field(ge=0)
+
+
 def schemas() -> dict[str, Any]:
     """Return the JSON Schema of each published shape."""
     shapes: dict[str, type[BaseModel]] = {
         "message": Message, "corpus-request": CorpusRequest, "query-request": QueryRequest, "look-request": LookRequest,
+        "stream-request": StreamRequest,
     }  # fmt: skip
     return {name: shape.model_json_schema() for name, shape in shapes.items()}

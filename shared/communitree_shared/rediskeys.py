@@ -21,6 +21,7 @@ LANES = PREFIX + "lanes"  # hash: queue → counter that gives bulk work its sha
 EPOCH = PREFIX + "epoch"  # rises with every reconciler tick: a lower or missing value shows lost writes
 RECONCILER = PREFIX + "reconciler"  # the lease of the one reconciler
 REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconciler published it again
+INTAKE = PREFIX + "intake"  # the lease of the one intake
 CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
 
 
@@ -96,6 +97,21 @@ def answer(tenant: str, digest: str) -> str:
 def rating(tenant: str, digest: str) -> str:
     """Return the key of a community's rating (by report, question, prompt and model)."""
     return f"{PREFIX}rating:{tenant}:{digest}"
+
+
+def requests(tenant: str) -> str:
+    """Return the key of a tenant's stream of requests: the door for producers in any language."""
+    return f"{PREFIX}requests:{tenant}"
+
+
+def gate(tenant: str) -> str:
+    """Return the key that tells producers, before they add a request, whether it would be taken (`open` or why not)."""
+    return f"{PREFIX}gate:{tenant}"
+
+
+def idempotency(tenant: str, key: str) -> str:
+    """Return the key that names the job of an idempotency key, and what was asked with it."""
+    return f"{PREFIX}idempotency:{tenant}:{key}"
 
 
 def dead_letters(tenant: str) -> str:

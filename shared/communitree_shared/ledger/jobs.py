@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import time
 import unicodedata
 import uuid
@@ -11,7 +13,14 @@ from typing import Any
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
-from communitree_shared.errors import AdmissionRefused, CorpusBusy, CorpusNotFound, InfrastructureError, JobNotFound
+from communitree_shared.errors import (
+    AdmissionRefused,
+    CorpusBusy,
+    CorpusNotFound,
+    InfrastructureError,
+    JobNotFound,
+    UsageError,
+)
 from communitree_shared.keys import Keys, corpus_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
 from communitree_shared.ledger.entry import Request, entry, question_digest
@@ -47,23 +56,38 @@ class Jobs:
     # --- submit ---------------------------------------------------------------------------------------------
 
     def submit_index(
-        self, corpus: str, documents: list[dict[str, Any]], options: IndexOptions, *, correlation_id: str = ""
+        self,
+        corpus: str,
+        documents: list[dict[str, Any]],
+        options: IndexOptions,
+        *,
+        correlation_id: str = "",
+        idempotency_key: str = "",
+        job: str = "",
     ) -> Submitted:
-        """Submit a corpus job over uploaded documents (name, sha256, size).
+        """Submit a corpus job over uploaded documents (name, sha256, size). `job`: its id, where the caller has one.
 
         Raises:
             CorpusBusy: another job is indexing this corpus.
             AdmissionRefused: too many jobs are open.
         """
         corpus = corpus_name(corpus)
-        job = _new_job()
+        job = job or _new_job()
         request = CorpusRequest(
             job=job, corpus=corpus, version=f"v-{job}", documents=documents, options=options.model_dump()
         )
-        return self._submit(request, correlation_id)
+        return self._submit(request, correlation_id, idempotency_key)
 
     def submit_query(
-        self, corpus: str, question: str, options: QueryOptions, *, correlation_id: str = "", version: str = ""
+        self,
+        corpus: str,
+        question: str,
+        options: QueryOptions,
+        *,
+        correlation_id: str = "",
+        idempotency_key: str = "",
+        version: str = "",
+        job: str = "",
     ) -> Submitted:
         """Submit a query job, or join an equal one that is in flight, or find its answer in the cache.
 
@@ -75,13 +99,13 @@ class Jobs:
         version = version or self.current(corpus)
         question = unicodedata.normalize("NFC", question).strip()
         request = QueryRequest(
-            job=_new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
+            job=job or _new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
         )
         if options.cache and not options.again:
             known = self.ledger.redis.get(rk.answer(self.tenant, question_digest(request)))
             if known and self.store.exists(self.keys.job(str(known), "result.json")):
                 return Submitted(str(known), cached=True)
-        return self._submit(request, correlation_id)
+        return self._submit(request, correlation_id, idempotency_key)
 
     def submit_look(self, corpus: str, op: str, args: dict[str, Any], *, version: str = "") -> Submitted:
         """Submit a look at tables.
@@ -93,8 +117,29 @@ class Jobs:
         version = version or self.current(corpus)
         return self._submit(LookRequest(job=_new_job("look"), corpus=corpus, version=version, op=op, args=args))
 
-    def _submit(self, request: Request, correlation_id: str = "") -> Submitted:
+    def _same(self, request: Request, key: str) -> str:
+        """Return the job that an idempotency key stands for already, "" where it is new.
+
+        Raises:
+            UsageError: it was used for something else.
+        """
+        asked = request.model_dump(exclude={"job", "version"})
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        name, redis = rk.idempotency(self.tenant, key), self.ledger.redis
+        if redis.set(name, f"{request.job} {digest}", nx=True, ex=int(self.settings.job_ttl)):
+            return ""
+        job, known = str(redis.get(name) or f"{request.job} {digest}").split(" ")
+        if known != digest:
+            raise UsageError(
+                f"The idempotency key {key!r} was used for another request (job {job}).",
+                hint="Use a new key for a new request.",
+            )
+        return "" if job == request.job else job
+
+    def _submit(self, request: Request, correlation_id: str = "", idempotency_key: str = "") -> Submitted:
         job, now = request.job, time.time()
+        if idempotency_key and (same := self._same(request, idempotency_key)):
+            return Submitted(same, shared=True)
         self.store.put_json(self.keys.job(job, "request.json"), request.model_dump())
         if request.kind != "look":
             marker = {"kind": request.kind, "submitted": now, "correlation_id": correlation_id}
@@ -104,6 +149,8 @@ class Jobs:
             self.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
             deadline_ms=told.deadline_ms, limits=self._limits,
         )  # fmt: skip
+        if status in {"busy", "full"} and idempotency_key:
+            self.ledger.redis.delete(rk.idempotency(self.tenant, idempotency_key))  # it may be tried again
         if status in {"busy", "full", "shared"}:
             self.store.delete_all([self.keys.job(job, "request.json"), self.keys.open_job(job)])
         if status == "busy":

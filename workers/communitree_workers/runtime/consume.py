@@ -28,6 +28,7 @@ from communitree_shared.ledger import Ledger, Outgoing, reconciler
 from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS, parse_message
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
+from communitree_workers.runtime.intake import Intake
 from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
 
@@ -188,7 +189,10 @@ class Main:
         self.unpark()
         own = Ledger(redis_client(self.settings), patience=5)
         own.token = self.worker.token
-        reconciler.start(self.settings, Store(self.settings, patience=30), own, Publisher(self.settings, own))
+        store, publisher = Store(self.settings, patience=30), Publisher(self.settings, own)
+        reconciler.start(self.settings, store, own, publisher)
+        door = Intake(self.settings, store, own, publisher)
+        threading.Thread(target=door.run, name="intake", daemon=True).start()
         if self.worker.kind == "models":
             threading.Thread(target=self.listen, name="cancel", daemon=True).start()
 

@@ -1,0 +1,175 @@
+"""The public door: requests from a Redis Stream, validated, and each answered with exactly one outcome.
+
+Producers in any language `XADD communitree:requests:<tenant> * request '{"kind": "query", …}'`. The outcome is an entry
+of `communitree:results:<tenant>` with type `accepted` (and the job) or `rejected` (and why). A request that cannot be
+taken just now stays in the stream; `communitree:gate:<tenant>` says so before anything is added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import threading
+import uuid
+from typing import Any
+
+import redis
+from pydantic import ValidationError
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.broker import Publisher
+from communitree_shared.errors import AdmissionRefused, BadInput, CommunitreeError, InfrastructureError
+from communitree_shared.ledger import Ledger
+from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.ledger.stages import compact
+from communitree_shared.messages import StreamRequest
+from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+
+log = logging.getLogger(__name__)
+
+GROUP = "intake"
+
+#: A request larger than this is rejected unread.
+LARGEST = 1_000_000
+
+#: Seconds between looks at streams that were empty.
+PAUSE = 0.2
+
+_TENANT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+_BATCH = 100
+
+
+class Intake:
+    """One at a time, by a lease in Redis; every worker process offers to be it."""
+
+    def __init__(self, settings: Settings, store: Store, ledger: Ledger, publisher: Publisher) -> None:
+        self.settings, self.store, self.ledger, self.publisher = settings, store, ledger, publisher
+        self.name = uuid.uuid4().hex
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        """Take requests until stopped. Never raises: what fails is tried again."""
+        while not self.stop.is_set():
+            taken = 0
+            try:
+                if self._elected():
+                    taken = sum(self.serve(tenant) for tenant in self._tenants())
+            except (redis.RedisError, OSError, CommunitreeError) as error:
+                log.warning("the intake waits: %s", error)
+                self.stop.wait(2)
+            if not taken:
+                self.stop.wait(PAUSE)
+
+    def serve(self, tenant: str) -> int:
+        """Take what waits in a tenant's stream; returns how many requests were settled."""
+        client = self.ledger.redis
+        stream = rk.requests(tenant)
+        try:
+            client.xgroup_create(stream, GROUP, id="0")
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        jobs = Jobs(self.settings.model_copy(update={"tenant": tenant}), self.store, self.ledger, self.publisher)
+        # What another intake took and did not settle comes first.
+        claimed: Any = client.xautoclaim(
+            stream, GROUP, self.name, min_idle_time=int(self.settings.lease * 1000), count=_BATCH
+        )
+        entries = list(claimed[1])
+        fresh: Any = client.xreadgroup(GROUP, self.name, {stream: ">"}, count=_BATCH)
+        entries += fresh[0][1] if fresh else []
+        settled, why = 0, ""
+        for entry, fields in entries:
+            try:
+                outcome = self._outcome(jobs, str(entry), fields or {})
+            except AdmissionRefused as refused:
+                why = refused.message
+                break  # it stays with us, and is claimed again
+            settled += self._settle(tenant, str(entry), outcome)
+        client.set(rk.gate(tenant), why or "open", ex=30)
+        return settled
+
+    def _outcome(self, jobs: Jobs, entry: str, fields: dict[str, str]) -> dict[str, str]:
+        told: dict[str, str] = {"request": entry}
+        try:
+            request = parse(fields)
+            told["correlation_id"] = request.correlation_id
+            told |= {"type": "accepted", "job": self._submit(jobs, entry, request)}
+        except (AdmissionRefused, InfrastructureError):
+            raise
+        except CommunitreeError as error:
+            told |= {"type": "rejected", "code": error.code, "message": error.message[:1000], "hint": error.hint[:500]}
+        return told
+
+    def _submit(self, jobs: Jobs, entry: str, request: StreamRequest) -> str:
+        if request.kind == "cancel":
+            jobs.cancel(request.job)
+            return request.job
+        common: dict[str, Any] = {
+            "correlation_id": request.correlation_id, "idempotency_key": request.idempotency_key,
+            "job": job_of(jobs.tenant, entry),
+        }  # fmt: skip
+        try:
+            if request.kind == "query":
+                if not request.question.strip():
+                    raise BadInput("The question is empty.")
+                options = QueryOptions.model_validate(request.options)
+                return jobs.submit_query(request.corpus, request.question, options, **common).job
+            if not request.documents:
+                raise BadInput("The corpus request lists no documents.")
+            documents = [d.model_dump() for d in request.documents]
+            return jobs.submit_index(
+                request.corpus, documents, IndexOptions.model_validate(request.options), **common
+            ).job
+        except ValidationError as error:
+            raise BadInput(f"The options are not valid: {_first(error)}.") from None
+
+    def _settle(self, tenant: str, entry: str, outcome: dict[str, str]) -> int:
+        flat = [str(part) for pair in outcome.items() for part in pair]
+        return int(self.ledger._run("settle", tenant, entry, compact(flat)))
+
+    def _tenants(self) -> list[str]:
+        prefix = rk.requests("")
+        found = [
+            str(key)[len(prefix) :] for key in self.ledger.redis.scan_iter(prefix + "*", count=1000, _type="stream")
+        ]
+        return sorted(t for t in found if _TENANT.match(t))
+
+    def _elected(self) -> bool:
+        client, life = self.ledger.redis, 10_000
+        if client.set(rk.INTAKE, self.name, nx=True, px=life):
+            return True
+        if client.get(rk.INTAKE) != self.name:
+            return False
+        client.pexpire(rk.INTAKE, life)
+        return True
+
+
+def parse(fields: dict[str, str]) -> StreamRequest:
+    """Return the request of a stream entry.
+
+    Raises:
+        BadInput: it is none; the message says what was expected.
+    """
+    text = fields.get("request")
+    if text is None:
+        raise BadInput("The entry has no field `request`.", hint="XADD … * request '<JSON>'; see docs/messages.md.")
+    if len(text) > LARGEST:
+        raise BadInput(f"The request has {len(text):,} characters; {LARGEST:,} are allowed.")
+    try:
+        return StreamRequest.model_validate_json(text)
+    except ValidationError as error:
+        raise BadInput(f"Not a request: {_first(error)}.", hint="Its JSON Schema is stream-request.") from None
+
+
+def job_of(tenant: str, entry: str) -> str:
+    """Return the job of a stream entry: the same however often the entry is taken."""
+    return f"r-{entry}-{hashlib.sha256(f'{tenant}|{entry}'.encode()).hexdigest()[:12]}"
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors()[0]
+    where = ".".join(str(part) for part in found["loc"]) or "the whole"
+    return f"{where}: {found['msg']}"
