@@ -167,9 +167,9 @@ def shapes() -> st.SearchStrategy[Shape]:
     """Strategy for shapes: a few entities to a few dozen, short to long rows, both languages."""
     return st.builds(
         Shape,
-        entities=st.integers(0, 40),
-        relationships=st.integers(0, 80),
-        claims=st.integers(0, 12),
+        entities=st.integers(0, 24),
+        relationships=st.integers(0, 50),
+        claims=st.integers(0, 8),
         documents=st.integers(0, 3),
         depth=st.integers(1, 4),
         branching=st.integers(1, 5),

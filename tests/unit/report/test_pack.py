@@ -43,7 +43,7 @@ def spent(problem: Problem, packed: Packed) -> int:
     return rows + heads + full + short + sum(pair.cost for pair in packed.pairs)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.booleans().flatmap(lambda inner: problems(inner)))
 def test_never_above_the_room_and_nothing_left_that_fits(problem: Problem) -> None:
     packed = pack(problem)
@@ -58,7 +58,7 @@ def test_never_above_the_room_and_nothing_left_that_fits(problem: Problem) -> No
         assert (problem.children[i].report or 0) < raw, "a child was replaced whose rows cost no more than its report"
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(problems(inner=True))
 def test_all_rows_when_they_fit(problem: Problem) -> None:
     whole = sum(int(cost.sum()) for cost in problem.costs.values())
@@ -72,7 +72,7 @@ def test_all_rows_when_they_fit(problem: Problem) -> None:
         assert not all(mask.all() for mask in tight.rows.values())
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(problems(inner=True))
 def test_the_children_that_stay_raw_are_the_best_choice(problem: Problem) -> None:
     """Against every way of giving each child its rows or its report, where any way leaves the rows between whole."""

@@ -18,6 +18,7 @@ from support.trees import Shape, corpora, corpus
 AWKWARD = st.text(st.sampled_from("ab 1,\"'\n\r\t\u2028\u3000#|[]（），。汉é"), max_size=30)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(AWKWARD, AWKWARD, AWKWARD), max_size=6))
 def test_a_field_cannot_break_out_of_its_row(fields: list[tuple[str, str, str]]) -> None:
     rendered = rows.numbered(range(len(fields)), [rows.line(*one) for one in fields])
@@ -75,7 +76,7 @@ def test_each_row_is_tokenised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(seen) == whole, "evidence counts no row again"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(AWKWARD, st.text(st.sampled_from('ab ,"汉，é'), min_size=30, max_size=300), st.integers(1, 60))
 def test_a_shortened_row_keeps_its_limit_and_says_so(title: str, text: str, limit: int) -> None:
     tail = rows.line(title, "THING", text)

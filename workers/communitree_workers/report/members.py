@@ -176,6 +176,8 @@ class Corpus:
         documents: list[list[int]] = [[] for _ in range(n)]
         for slot in np.flatnonzero(self.is_document[entity]).tolist():
             documents[int(c_entity[slot])].append(int(entity[slot]))
+        for some in documents:
+            some.sort(key=self._rank["entities"].__getitem__)
         columns = ("community", "key", "level", "size", "mass", "children")
         out = []
         for i, (number, key, at, size, mass, children) in enumerate(

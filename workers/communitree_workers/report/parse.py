@@ -94,7 +94,7 @@ def parse_report(value: Any, evidence: Evidence, generated_by: str = "") -> Repo
         findings=[Finding(checked[i].text, checked[i + 1].text) for i in range(1, len(checked), 2)],
         language=evidence.language,
         generated_by=generated_by,
-        repairs=dict(sorted(repairs.items())),
+        repairs={name: times for name, times in sorted(repairs.items()) if times},
         citations=counts,
         cited=cited,
     )
@@ -221,7 +221,9 @@ def _findings(value: Any, repairs: Counter[str]) -> list[Finding]:
 
 def _finding(item: Any, repairs: Counter[str]) -> Finding | None:
     if isinstance(item, dict):
-        explanation = _text(_get(item, _FINDING_TEXT, repairs))
+        told = _get(item, _FINDING_TEXT, repairs)
+        repairs["findings"] += not isinstance(told, str | None)
+        explanation = _text(told)
         summary = _single_line(_text(_get(item, _FINDING_SUMMARY, repairs)))
         if not summary and not explanation and len(item) == 1:  # {"what was found": "its explanation"}
             repairs["findings"] += 1
@@ -234,5 +236,6 @@ def _finding(item: Any, repairs: Counter[str]) -> Finding | None:
         repairs["findings_empty"] += 1
         return None
     if not summary:
+        repairs["finding_summary"] += 1
         summary = _heading(explanation)
     return Finding(summary, explanation)
