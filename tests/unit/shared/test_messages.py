@@ -94,7 +94,7 @@ def test_the_task_is_found_in_a_body_without_parsing_it(tricky: str, other: str)
 
 def test_the_published_schemas_accept_what_is_sent() -> None:
     made = schemas()
-    assert set(made) == {"message", "corpus-request", "query-request", "look-request"}
+    assert set(made) == {"message", "stream-request", "corpus-request", "query-request", "look-request"}
     for schema in made.values():
         jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(made["message"])
