@@ -14,7 +14,8 @@ from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.select import costs, select
 from communitree_workers.query.select.budget import cut
 from communitree_workers.query.select.common import is_cut
-from support.views import TreeShape, all_cuts, shapes, view_of
+from support.shapes import shapes
+from support.views import TreeShape, all_cuts, view_of
 
 
 def ancestors(shape: TreeShape, node: int) -> set[int]:

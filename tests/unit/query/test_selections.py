@@ -13,7 +13,8 @@ from communitree_workers.query.select import select
 from communitree_workers.query.select.auto import auto
 from communitree_workers.query.select.common import is_cut
 from communitree_workers.query.select.coverage import _exact, fewest_tokens, lagrange
-from support.views import TreeShape, all_antichains, shapes, view_of
+from support.shapes import shapes
+from support.views import TreeShape, all_antichains, view_of
 
 #: Roots {A,B,C}, {D}; then {A,B}, {C}, {D}; then {A}, {B}.
 EXAMPLE = TreeShape((-1, -1, 0, 0, 1, 2, 2), (10,) * 7, (0, 0, 0, 1, 1, 1, 1))

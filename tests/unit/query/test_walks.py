@@ -17,7 +17,8 @@ from communitree_workers.query.select.common import Selected, is_cut
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
 from communitree_workers.query.select.walk import Walk
-from support.views import TreeShape, shapes, view_of
+from support.shapes import shapes
+from support.views import TreeShape, view_of
 
 Rate = Callable[[int], float | None]
 #: Two roots; the first has two children with two leaves each, the second two leaves.

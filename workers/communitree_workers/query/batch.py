@@ -197,7 +197,7 @@ def split_row(row: Row, room: int, delimiter: str, n_columns: int, encoding: str
     out: list[Row] = []
     for piece in _pieces(content, left, encoding):
         line = front + cell(piece, delimiter) + "\n"
-        out.append(replace(row, line=line, tokens=count(line, encoding)))
+        out.append(row._replace(line=line, tokens=count(line, encoding)))
     return out
 
 

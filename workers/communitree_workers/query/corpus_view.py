@@ -80,7 +80,7 @@ class CorpusView:
     @property
     def heaviest(self) -> int:
         """Return the largest weight of a community."""
-        return int(self.weight.max()) if len(self.weight) else 1
+        return int(self.weight.max(initial=1))
 
     @property
     def is_leaf(self) -> BoolArray:

@@ -37,8 +37,9 @@ def rewrite_messages(
 def parse_rewrite(text: str, question: str) -> str:
     """Return the rewritten question, or the question as it was where the reply is none."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    line = lines[-1].strip("\"'“”「」 ") if lines else ""
+    line = lines[-1] if lines else ""
     for label in (*_LATEST.values(), "Question", "Rewritten question", "问题", "改写后的问题"):
         for colon in (":", "："):
             line = line.removeprefix(label + colon).strip()
+    line = line.strip("\"'“”「」 ")
     return line if line and len(line) <= 4 * len(question) + 400 else question

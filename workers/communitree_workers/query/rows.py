@@ -7,8 +7,7 @@ that border. So a selection's tokens are sums of numbers that were counted once,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from communitree_shared.errors import UsageError
 from communitree_shared.options import BatchOptions
@@ -25,8 +24,7 @@ NEUTRAL_RANK = 5.0
 DEFAULT_DELIMITER = "|"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line of the table. `order`: place inside a batch, smallest first. `tokens`: of the line with its break."""
 
     id: int
@@ -136,17 +134,20 @@ def default_tokens(id: int, title: str, level: int, weight: str, rank: str, cont
     return count(DEFAULT_DELIMITER.join(parts) + "\n", encoding)
 
 
-def row_tokens(view: CorpusView, node: int, options: BatchOptions) -> int:
-    """Return the tokens of a community's row, from the stored count of its default row."""
-    stored = view.tokens_summary if options.use_community_summary else view.tokens
-    tokens = int(stored[node])
-    default = number_tokens(weight_cell(int(view.weight[node]), view.heaviest, BatchOptions()))
-    if not options.include_community_weight:
-        tokens -= default + 1
-    elif not options.normalize_community_weight:
-        tokens += number_tokens(str(int(view.weight[node]))) - default
-    if not options.include_community_rank:
-        tokens -= number_tokens(rank_cell(float(view.rank[node]))) + 1
+def row_costs(view: CorpusView, options: BatchOptions) -> list[int]:
+    """Return the tokens of every community's row, from the stored counts of default rows."""
+    tokens: list[int] = (view.tokens_summary if options.use_community_summary else view.tokens).tolist()
+    if options.include_community_weight and options.include_community_rank and options.normalize_community_weight:
+        return tokens
+    default, heaviest = BatchOptions(), view.heaviest
+    for node, (weight, rank) in enumerate(zip(view.weight.tolist(), view.rank.tolist(), strict=True)):
+        stored = number_tokens(weight_cell(weight, heaviest, default))
+        if not options.include_community_weight:
+            tokens[node] -= stored + 1
+        elif not options.normalize_community_weight:
+            tokens[node] += number_tokens(str(weight)) - stored
+        if not options.include_community_rank:
+            tokens[node] -= number_tokens(rank_cell(rank)) + 1
     return tokens
 
 
@@ -158,19 +159,23 @@ def report_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str
     delimiter = options.column_delimiter
     check_delimiter(delimiter)
     recount = delimiter != DEFAULT_DELIMITER
+    costs = row_costs(view, options)
+    weights, ranks, levels = view.weight.tolist(), view.rank.tolist(), view.level.tolist()
+    heaviest, node_of, titles = view.heaviest, view.node, view.titles
+    weight_cells = {w: weight_cell(w, heaviest, options) + delimiter for w in set(weights)}
+    rank_cells = {r: rank_cell(r) + delimiter for r in set(ranks)}
+    with_weight, with_rank = options.include_community_weight, options.include_community_rank
     out: list[Row] = []
     for id in ids:
-        node = view.node[id]
-        rank = float(view.rank[node])
-        cells = [str(id), cell(view.titles[node], delimiter), str(int(view.level[node]))]
-        if options.include_community_weight:
-            cells.append(weight_cell(int(view.weight[node]), view.heaviest, options))
-        if options.include_community_rank:
-            cells.append(rank_cell(rank))
-        cells.append(cell(contents[id], delimiter))
-        line = delimiter.join(cells) + "\n"
-        tokens = count(line, view.encoding) if recount else row_tokens(view, node, options)
-        out.append(Row(id, line, tokens, (-float(view.weight[node]), -rank, id)))
+        node = node_of[id]
+        weight, rank = weights[node], ranks[node]
+        numbers = f"{delimiter}{levels[node]}{delimiter}"
+        if with_weight:
+            numbers += weight_cells[weight]
+        if with_rank:
+            numbers += rank_cells[rank]
+        line = f"{id}{delimiter}{cell(titles[node], delimiter)}{numbers}{cell(contents[id], delimiter)}\n"
+        out.append(Row(id, line, count(line, view.encoding) if recount else costs[node], (-weight, -rank, id)))
     return out
 
 

@@ -12,7 +12,7 @@ from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.blocks import Blocks, build_blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.question import read_question
-from communitree_workers.query.rows import row_tokens
+from communitree_workers.query.rows import row_costs
 from communitree_workers.query.select.auto import auto
 from communitree_workers.query.select.budget import Price, by_budget
 from communitree_workers.query.select.common import Choice, Selected, describe
@@ -119,7 +119,7 @@ def costs(view: CorpusView, batch: BatchOptions) -> tuple[IntArray, Blocks]:
     )
     cached: tuple[IntArray, Blocks] | None = view.__dict__.get(key)
     if cached is None:
-        cost = np.array([row_tokens(view, node, batch) for node in range(len(view.community))], dtype=np.int64)
+        cost = np.array(row_costs(view, batch), dtype=np.int64)
         cached = cost, build_blocks(view.parent, cost, view.bits, [str(c) for c in view.community.tolist()])
         object.__setattr__(view, key, cached)
     return cached

@@ -12,7 +12,7 @@ from communitree_shared.options import BatchOptions
 from communitree_shared.results import Coverage, FinestAvailable, Pruned, Selection
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.phrases import say
-from communitree_workers.query.rows import row_tokens
+from communitree_workers.query.rows import row_costs
 
 #: How many communities a list of the heaviest names.
 HEAVIEST = 20
@@ -73,7 +73,8 @@ def tokens_of(view: CorpusView, nodes: IntArray, batch: BatchOptions) -> int:
     """Return the tokens of these communities' rows as they will be rendered."""
     if batch.include_community_rank and batch.include_community_weight and batch.normalize_community_weight:
         return int((view.tokens_summary if batch.use_community_summary else view.tokens)[nodes].sum())
-    return sum(row_tokens(view, node, batch) for node in nodes.tolist())
+    costs = row_costs(view, batch)
+    return sum(costs[node] for node in nodes.tolist())
 
 
 def levels_of(view: CorpusView, nodes: IntArray) -> dict[str, int]:

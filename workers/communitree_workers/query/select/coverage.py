@@ -20,7 +20,7 @@ from communitree_workers.query.select.common import Choice, level_spans
 EXACT = 500
 #: Fronts larger than this (products, before pruning) are given up for the Lagrangian's answer.
 _LARGEST_PRODUCT = 4_000_000
-_STEPS = 60
+_STEPS = 40
 
 Floats = NDArray[np.float64]
 

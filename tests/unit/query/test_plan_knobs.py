@@ -1,0 +1,118 @@
+"""Plans, the table of knobs, and the rewriting of a conversation's question."""
+
+from __future__ import annotations
+
+import pytest
+
+from communitree_shared.errors import UsageError
+from communitree_shared.options import BatchOptions, QueryOptions, SelectionOptions, Turn
+from communitree_shared.settings import ModelSettings
+from communitree_workers.query.knobs import KNOBS, option, table
+from communitree_workers.query.plan import Planner, Prices, plan, plan_all
+from communitree_workers.query.rewrite import last_turns, parse_rewrite, rewrite_messages
+from support.views import TreeShape, view_of
+
+PARENT = (-1, -1, *(n // 4 for n in range(8)), *(2 + n // 4 for n in range(32)))
+VIEW = view_of(TreeShape(PARENT, (700,) * len(PARENT), (0,) * 10 + (5,) * 32))
+PRICES = Prices((1.0, 4.0), (1.0, 4.0), (0.5, 2.0))
+
+
+def options(**selection: object) -> QueryOptions:
+    return QueryOptions(selection=SelectionOptions(**selection))  # type: ignore[arg-type]
+
+
+def test_a_plan_counts_whole_prompts_and_prices_them() -> None:
+    found = plan(VIEW, options(strategy="leaves"), "Why?", PRICES, corpus="c", version="v")
+    assert (found.corpus, found.version, found.selection.reports) == ("c", "v", 32)
+    assert found.batches >= 32 * 700 // 12_000 + 1
+    assert found.tokens > found.selection.tokens == 32 * 700
+    assert found.usd is not None
+    assert found.usd > found.tokens / 1e6
+    assert not found.upper_bound
+
+
+def test_prices_unknown_and_built_in() -> None:
+    unknown = plan(VIEW, options(strategy="leaves"), "Why?", Prices((None, None), (1.0, 1.0)))
+    assert unknown.usd is None
+    models = {stage: ModelSettings() for stage in ("map", "reduce", "rate")}
+    assert plan(VIEW, options(strategy="leaves"), "Why?", Prices.of(models)).usd == 0
+    paid = models | {"map": ModelSettings(model="gpt", price_input=2.0, price_output=8.0)}
+    assert Prices.of(paid).map == (2.0, 8.0)
+
+
+def test_a_walk_is_planned_as_an_upper_bound() -> None:
+    walk = plan(VIEW, options(strategy="relevant"), "Why?", PRICES)
+    assert walk.upper_bound
+    assert walk.rating_calls == -(-len(PARENT) // 8)
+    assert walk.selection.reports == 32
+    few = plan(VIEW, options(strategy="relevant", budget_tokens=3000, max_rating_calls=2), "Why?", PRICES)
+    assert few.rating_calls == 2
+    assert few.selection.tokens <= 3000
+    parents = plan(VIEW, options(strategy="dynamic", keep_parent=True, num_repeats=3), "Why?")
+    assert parents.selection.reports == len(PARENT)
+    assert parents.rating_calls == 3 * -(-len(PARENT) // 8)
+
+
+def test_a_budget_in_money_keeps_to_its_price() -> None:
+    prices = Planner(VIEW, QueryOptions(), "Why?", PRICES)
+    dear = plan(VIEW, options(strategy="leaves"), "Why?", PRICES).usd or 0
+    for share in (0.5, 0.9, 1.1):
+        found = plan(VIEW, options(strategy="budget", budget_usd=dear * share), "Why?", PRICES)
+        assert found.usd is not None
+        assert found.usd <= dear * share
+    assert prices.price() is not None
+    with pytest.raises(UsageError, match="price"):
+        plan(VIEW, options(strategy="budget", budget_usd=1.0), "Why?", Prices((None, None)))
+
+
+def test_all_selections_stand_side_by_side() -> None:
+    plans = plan_all(VIEW, options(strategy="coverage", coverage=0.3), "Why?", PRICES)
+    seen = [p.selection.strategy for p in plans]
+    assert set(seen) == {"auto", "budget", "leaves", "coverage", "relevant", "dynamic", "frontier", "levels", "texts"}
+    assert next(p for p in plans if p.selection.strategy == "coverage").selection.budget["coverage"] == 0.3
+    budgets = [p.selection.budget for p in plans if p.selection.strategy == "budget"]
+    assert [sorted(set(b) & {"tokens", "reports"}) for b in budgets] == [["tokens"], ["reports"]]
+    own = plan_all(VIEW, options(budget_tokens=5000), "Why?", PRICES)
+    assert any(p.selection.budget.get("tokens") == 5000 for p in own)
+
+
+def test_no_room_is_an_error_here_too() -> None:
+    tight = QueryOptions(batch=BatchOptions(max_context_tokens=900, reserve_tokens=800))
+    with pytest.raises(UsageError, match="no room"):
+        plan(VIEW, tight, "Why?")
+
+
+def test_every_knob_names_an_option_and_keeps_its_default() -> None:
+    elsewhere = {"dynamic_community_selection", "concurrent_coroutines"}
+    for knob in KNOBS:
+        if knob.path and knob.name not in elsewhere:
+            assert option(knob.path).get_default(call_default_factory=True) == knob.default, knob.name
+    assert len({knob.name for knob in KNOBS}) == len(KNOBS)
+    with pytest.raises(KeyError):
+        option("nothing.of.the.kind")
+    lines = table().splitlines()
+    assert len(lines) == len(KNOBS) + 2
+    assert all(line.replace("\\|", "").count("|") == 5 for line in lines)
+
+
+HISTORY = [Turn(role=role, content=f"{role} {i}") for i in range(8) for role in ("user", "assistant")]  # type: ignore[arg-type]
+
+
+def test_the_newest_turns_are_kept() -> None:
+    kept = last_turns(HISTORY, 5)
+    assert kept[0].content == "user 3"
+    assert kept[-1].content == "assistant 7"
+    assert last_turns(HISTORY, 0) == []
+    assert last_turns(HISTORY[:2], 5) == HISTORY[:2]
+    assert last_turns([Turn(role="assistant", content="hello")], 5) == []
+
+
+def test_the_rewriting_prompt_and_its_reply() -> None:
+    system, user = rewrite_messages("And then?", HISTORY[:2], "en", {})
+    assert "Rewrite" in system["content"]
+    assert user["content"] == "Question: user 0\n\nAnswer: assistant 0\n\nLatest question: And then?"
+    assert "最新的问题" in rewrite_messages("然后呢？", [], "zh", {})[1]["content"]
+    assert parse_rewrite('Sure.\nQuestion: "What happened to Tim?"', "And him?") == "What happened to Tim?"
+    assert parse_rewrite("问题：林黛玉多大？", "她呢？") == "林黛玉多大？"
+    assert parse_rewrite("  ", "And him?") == "And him?"
+    assert parse_rewrite("x" * 2000, "And him?") == "And him?"
