@@ -30,6 +30,8 @@ TASKS: dict[str, str] = {
     "communitree.corpus.ingest.v1": "corpus",
     "communitree.corpus.extract.v1": "extract",
     "communitree.corpus.merge.v1": "corpus",
+    "communitree.corpus.describe.v1": "extract",
+    "communitree.corpus.described.v1": "corpus",
     "communitree.corpus.cluster.v1": "cluster",
     "communitree.corpus.subtree.v1": "cluster",
     "communitree.corpus.assemble.v1": "cluster",

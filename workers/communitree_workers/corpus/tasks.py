@@ -6,13 +6,14 @@ import hashlib
 import json
 from typing import Any
 
-from communitree_shared.errors import BadInput, CommunitreeError
+from communitree_shared.errors import BadInput, CommunitreeError, OutputCut
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_shared.tables import DOCUMENTS, ENTITIES, TEXT_UNITS
 from communitree_workers.corpus import extract_model, uploads
+from communitree_workers.corpus.describing import describe, described, open_describing
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.graph_import import read_graph
 from communitree_workers.corpus.merge import merge
@@ -123,6 +124,8 @@ async def extract(context: UnitContext) -> Outcome:
     async def ask(messages: list[dict[str, str]], schema: dict[str, Any] | None) -> tuple[str, Any]:
         chat = ChatRequest(messages=messages, schema=schema, json=schema is not None)
         reply = await context.services.models.complete("extract", chat, call)
+        if reply.finish_reason == "length":
+            raise OutputCut(f"The reply was cut off after {reply.usage.output_tokens} tokens.")
         return reply.text, reply.value
 
     row = table.to_pylist()[0]
@@ -149,11 +152,15 @@ def merge_shards(context: UnitContext) -> Outcome:
         else:
             shards.append(data)
     tables = context.read(request.corpus, request.version, DOCUMENTS, TEXT_UNITS, made_by="ingest")
-    tables, stats = merge(tables, shards, options.extract)
-    context.write(request.corpus, request.version, tables, made_by="merge")
+    by_model = plan["model"] != EXTRACTIVE
+    tables, stats = merge(tables, shards, options.extract, keep_long=by_model)
+    context.write(request.corpus, request.version, tables, made_by="long" if by_model else "merge")
     plan.update(failed=failed, merge=stats)
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
-    context.step(CLUSTER)
+    if by_model:
+        open_describing(context, request, options, tables, plan["language"], plan["model"])
+    else:
+        context.step(CLUSTER)
     counts = {name: table.num_rows for name, table in tables.items()}
     return Outcome(data={"failed": failed}, event={**counts, "failed": failed})
 
@@ -162,4 +169,6 @@ HANDLERS: dict[str, Handler] = {
     "communitree.corpus.ingest.v1": ingest,
     "communitree.corpus.extract.v1": extract,
     "communitree.corpus.merge.v1": merge_shards,
+    "communitree.corpus.describe.v1": describe,
+    "communitree.corpus.described.v1": described,
 }

@@ -8,7 +8,8 @@ from communitree_shared.ledger import Ledger
 from communitree_shared.results import IndexSeconds
 
 _PARTS = {
-    "ingest": "ingest", "extract": "extract", "merge": "merge", "cluster": "cluster", "subtree": "cluster",
+    "ingest": "ingest", "extract": "extract", "merge": "merge", "describe": "merge",
+    "described": "merge", "cluster": "cluster", "subtree": "cluster",
     "assemble": "cluster", "rows": "report", "level": "report", "report": "report",
 }  # fmt: skip
 

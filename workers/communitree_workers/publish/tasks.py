@@ -125,8 +125,10 @@ def _result(
         if row["cause"] and not plan.get("kept"):
             causes[row["cause"]] = causes.get(row["cause"], 0) + 1
     by_stage = {}
+    kinds = {"extract": ("extract", "describe"), "report": ("report",)}
     for stage in ("extract", "report"):
-        names = [n for n in services.ledger.stage_names(message.tenant, message.job) if n.split("-")[0] == stage]
+        known = services.ledger.stage_names(message.tenant, message.job)
+        names = [n for n in known if n.split("-")[0] in kinds[stage]]
         merged: dict[str, Any] = {}
         for name in names:
             merged |= services.ledger.outcomes(message.tenant, message.job, name)

@@ -1,0 +1,86 @@
+"""Long descriptions summarised by the model: one unit each, between merge and clustering."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.messages import CorpusRequest, Unit
+from communitree_shared.options import IndexOptions
+from communitree_shared.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_workers.corpus.extract_model import describe_messages
+from communitree_workers.corpus.long_descriptions import long_descriptions, with_descriptions
+from communitree_workers.model.chat import ChatRequest
+from communitree_workers.prompts import load
+from communitree_workers.runtime.context import Outcome, UnitContext, failed
+from communitree_workers.tables.io import Tables
+
+TABLES = (DOCUMENTS, TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES)
+DESCRIBED = Step("described", "communitree.corpus.described.v1")
+
+
+def open_describing(
+    context: UnitContext, request: CorpusRequest, options: IndexOptions, tables: Tables, language: str, model: str
+) -> None:
+    """Seal a stage with one unit for each description that is too long; those summarised before are taken over."""
+    keys, store = context.keys, context.services.store
+    found = long_descriptions(tables, options.extract)
+    prompt = load("describe", language, options.prompts)
+    units: dict[str, Unit] = {}
+    index: dict[str, str] = {}
+    for entry in found:
+        parts = [context.message.tenant, model, prompt, str(options.extract.max_description_tokens), entry.title]
+        identity = hashlib.sha256("\n".join([*parts, *entry.descriptions]).encode()).hexdigest()[:40]
+        index[entry.id] = identity
+        key = keys.build(request.corpus, request.version, f"describe/{identity}.json")
+        body = {"title": entry.title, "descriptions": entry.descriptions}
+        store.put_json(key, body)
+        args = {"corpus": request.corpus, "version": request.version, "language": language}
+        units[identity] = Unit(id=identity, args=args)
+    store.put_json(keys.build(request.corpus, request.version, "describe.json"), index)
+    done = set(store.keys(keys.units(request.corpus, "describe"))) if units else set()
+    missing = [u for u in units.values() if keys.unit(request.corpus, "describe", u.id) not in done]
+    stage = Stage("describe", "communitree.corpus.describe.v1", DESCRIBED, window=context.services.settings.window)
+    context.open(stage, context.messages(stage, missing, local=False))
+
+
+async def describe(context: UnitContext) -> Outcome:
+    """Summarise one long description."""
+    args, keys = context.args, context.keys
+    key = keys.unit(args["corpus"], "describe", context.unit.id)
+    if context.attempt > 1 and await context.to_thread(context.services.store.exists, key):
+        return Outcome(event={"reused": 1})
+    options = context.corpus_request()[1]
+    body = json.loads(
+        await context.load(keys.build(args["corpus"], args["version"], f"describe/{context.unit.id}.json"))
+    )
+    messages = describe_messages(
+        body["title"], body["descriptions"], options.extract, args["language"], options.prompts
+    )
+    call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
+    try:
+        reply = await context.services.models.complete("extract", ChatRequest(messages=messages), call)
+    except CommunitreeError as error:
+        return failed(error, call.spent)
+    if reply.text.strip():
+        await context.save(key, reply.text.strip().encode())
+    return Outcome(data={"usage": call.spent.model_dump()})
+
+
+def described(context: UnitContext) -> Outcome:
+    """Put the summaries in place; what has none is cut to the limit, counted."""
+    request, options = context.corpus_request()
+    keys, store = context.keys, context.services.store
+    index = store.get_json(keys.build(request.corpus, request.version, "describe.json"))
+    summaries = {}
+    for row, identity in index.items():
+        data = store.find(keys.unit(request.corpus, "describe", identity))
+        if data is not None:
+            summaries[row] = data.decode()
+    tables = context.read(request.corpus, request.version, *TABLES, made_by="long")
+    tables, cut = with_descriptions(tables, summaries, options.extract)
+    context.write(request.corpus, request.version, tables, made_by="merge")
+    context.step(Step("cluster", "communitree.corpus.cluster.v1"))
+    return Outcome(data={"cut": cut}, event={"summarised": len(summaries), "cut": cut})
