@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from communitree_shared.results import Citation, Point
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
-from communitree_workers.query.references import REFERENCE, SHOWN, ids_in, parts_of, reference
+from communitree_workers.query.references import REFERENCE, SHOWN, parts_of, reference
 from communitree_workers.text.words import terms
 
 #: Text units that one citation names: the ones its report's evidence mentions most.
@@ -47,7 +48,6 @@ def check(answer: str, points: Sequence[Point], language: str, context: str = "R
     mark = say("mark.unverified", language)
 
     def rewrite(passage: str) -> str:
-        stated = _stated(passage, [p for p in points if p.used])
         out, last = [], 0
         cited: list[int] = []
         for match in REFERENCE.finditer(passage):
@@ -56,7 +56,8 @@ def check(answer: str, points: Sequence[Point], language: str, context: str = "R
             good = [id for id in dict.fromkeys(ids) if id in known]
             bad = [id for id in dict.fromkeys(ids) if id not in known]
             if more:
-                good += [id for point in stated if set(point.reports) & set(good) for id in point.reports]
+                stated = _stated(passage, [p for p in points if p.used and set(p.reports) & set(good)])
+                good += [id for point in stated for id in point.reports]
                 good = list(dict.fromkeys(good))
             cited += good
             result.unverified += bad
@@ -77,16 +78,17 @@ def check(answer: str, points: Sequence[Point], language: str, context: str = "R
 
 
 def _stated(passage: str, points: Sequence[Point]) -> list[Point]:
-    ids = set(ids_in(passage))
-    if not ids:
-        return []
-    said = set(terms(REFERENCE.sub("", passage)))
-    return [point for point in points if set(point.reports) & ids and _share(point, said) >= _SHARED_WORDS]
+    said = _words(REFERENCE.sub("", passage))
+    return [point for point in points if _share(_words(point.text), said) >= _SHARED_WORDS]
 
 
-def _share(point: Point, said: set[str]) -> float:
-    words = set(terms(point.text))
+def _share(words: frozenset[str], said: frozenset[str]) -> float:
     return len(words & said) / len(words) if words else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
 
 
 def mark_in_answer(points: Sequence[Point], checked: Checked, language: str) -> int:
@@ -95,14 +97,14 @@ def mark_in_answer(points: Sequence[Point], checked: Checked, language: str) -> 
     It does when a passage cites one of its reports and has enough of its words; the best such point of a passage
     counts in any case, since its words may all have been put differently.
     """
-    words = {i: set(terms(point.text)) for i, point in enumerate(points) if point.used}
+    words = {i: _words(point.text) for i, point in enumerate(points) if point.used}
     stated: set[int] = set()
     for text, ids in checked.passages:
-        said, wanted = set(terms(text)), set(ids)
+        said, wanted = _words(text), set(ids)
         near = [i for i in words if wanted.intersection(points[i].reports)]
         if not near:
             continue
-        share = {i: len(words[i] & said) / len(words[i]) if words[i] else 0.0 for i in near}
+        share = {i: _share(words[i], said) for i in near}
         stated.update(i for i in near if share[i] >= _SHARED_WORDS)
         best = max(near, key=lambda i: (share[i], points[i].adjusted or 0.0, -i))
         if share[best] > 0 or len(near) == 1:
@@ -185,11 +187,10 @@ def cite(checked: Checked, resolver: Resolver, kind: str) -> list[Citation]:
 
 def nearest_finding(findings: Sequence[tuple[str, str]], statement: str) -> int | None:
     """Return which finding `(summary, explanation)` a statement most likely rests on; None: none shares a word."""
-    said = set(terms(statement))
+    said = _words(statement)
     best, place = 0.0, None
     for i, (summary, explanation) in enumerate(findings):
-        words = set(terms(f"{summary}\n{explanation}"))
-        shared = len(words & said) / (len(said) or 1)
+        shared = _share(said, _words(f"{summary}\n{explanation}"))
         if shared > best:
             best, place = shared, i
     return place
