@@ -19,11 +19,14 @@ def main(argv: list[str]) -> int:
     for noisy in ("celery", "kombu", "urllib3", "amqp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     from communitree_workers.runtime.consume import Worker, queues_of
-    from communitree_workers.runtime.registry import handlers
+    from communitree_workers.runtime.registry import Handlers
 
     try:
-        queues_of(names)
-        Worker(settings, names, handlers()).run()
+        kind, _ = queues_of(names)
+        handlers = Handlers()
+        if kind == "cpu":
+            handlers.preload()
+        Worker(settings, names, handlers).run()
     except CommunitreeError as error:
         logging.getLogger("communitree").error("%s %s", error.message, error.hint)
         return error.exit_code

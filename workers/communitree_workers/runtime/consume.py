@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 import uuid
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import redis
@@ -71,7 +72,7 @@ def queues_of(names: list[str]) -> tuple[str, list[str]]:
 class Worker:
     """One worker process and its pool."""
 
-    def __init__(self, settings: Settings, names: list[str], handlers: dict[str, Handler]) -> None:
+    def __init__(self, settings: Settings, names: list[str], handlers: Mapping[str, Handler]) -> None:
         self.settings = settings
         self.kind, self.queues = queues_of(names)
         self.token = uuid.uuid4().hex

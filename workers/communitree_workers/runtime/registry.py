@@ -1,19 +1,53 @@
-"""Which function works on which task."""
+"""Which function works on which task. Modules are imported when first needed: a worker for models is up at once."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator, Mapping
+
+from communitree_shared.messages import TASKS
 from communitree_workers.runtime.runner import Handler
 
+#: task (without prefix and version) → module that has it in its HANDLERS
+_MODULES = {
+    "corpus": "corpus.tasks",
+    "corpus.cluster": "cluster.tasks",
+    "corpus.subtree": "cluster.tasks",
+    "corpus.assemble": "cluster.tasks",
+    "corpus.rows": "report.tasks",
+    "corpus.level": "report.tasks",
+    "corpus.report": "report.tasks",
+    "corpus.publish": "publish.tasks",
+    "query": "query.tasks",
+    "job.finish": "publish.finish",
+    "look": "look.tasks",
+}
 
-def handlers() -> dict[str, Handler]:
-    """Return the handlers of all tasks. Imported late: the stages' libraries take a second to load."""
-    from communitree_workers.cluster import tasks as cluster
-    from communitree_workers.corpus import tasks as corpus
-    from communitree_workers.look import tasks as look
-    from communitree_workers.publish import finish
-    from communitree_workers.publish import tasks as publish
-    from communitree_workers.query import tasks as query
-    from communitree_workers.report import tasks as report
 
-    modules = (corpus, cluster, report, publish, finish, query, look)
-    return {name: handler for module in modules for name, handler in module.HANDLERS.items()}
+class Handlers(Mapping[str, Handler]):
+    """The handlers of all tasks, by the task's full name."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Handler] = {}
+
+    def __getitem__(self, task: str) -> Handler:
+        if task not in self._known:
+            self._known.update(importlib.import_module(f"communitree_workers.{module_of(task)}").HANDLERS)
+        return self._known[task]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TASKS)
+
+    def __len__(self) -> int:
+        return len(TASKS)
+
+    def preload(self) -> None:
+        """Import everything, so that forked children share it."""
+        for task in TASKS:
+            self[task]
+
+
+def module_of(task: str) -> str:
+    """Return the module of a task, below `communitree_workers`."""
+    name = ".".join(task.split(".")[1:-1])
+    return _MODULES.get(name) or _MODULES[name.split(".")[0]]

@@ -14,7 +14,7 @@ import concurrent.futures
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from communitree_shared.errors import BadInput, Cancelled, CommunitreeError, InfrastructureError, NewerMessage
@@ -35,7 +35,7 @@ RETRY_AFTER_ERROR = 1.0
 class Runner:
     """Works on messages with the handlers of one process."""
 
-    def __init__(self, services: Services, handlers: dict[str, Handler]) -> None:
+    def __init__(self, services: Services, handlers: Mapping[str, Handler]) -> None:
         self.services = services
         self.handlers = handlers
         self._running: dict[str, concurrent.futures.Future[Outcome]] = {}
