@@ -61,6 +61,15 @@ def test_mass_is_the_one_that_everyone_else_computes(tables: Tables) -> None:
     assert made.tables[ENTITIES]["mass"].to_pylist() == entity_mass(made.tables).tolist()
 
 
+@pytest.mark.slow
+@given(corpora(most=60), st.integers(2, 12), st.integers(0, 2**32))
+@settings(max_examples=1000, deadline=None)
+def test_a_thousand_graphs_lose_nothing(tables: Tables, size: int, seed: int) -> None:
+    made = build(tables, ClusterOptions(max_cluster_size=size, seed=seed))
+    assert check_tree({**made.tables, COMMUNITIES: made.communities}) == []
+    assert set(tables[ENTITIES]["id"].to_pylist()) <= set(made.tables[ENTITIES]["id"].to_pylist())
+
+
 def test_nothing_at_all_gives_no_communities() -> None:
     made = build({}, ClusterOptions())
     assert made.communities.num_rows == 0

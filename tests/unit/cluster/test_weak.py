@@ -74,13 +74,13 @@ def made(case: Case, weight: int) -> dict[tuple[int, int], int]:
 
 
 @given(cases())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_weak_edges_follow_their_rule(case: Case) -> None:
     assert made(case, 100_000) == expected(case, 100_000)
 
 
 @given(cases())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_rounds_of_the_join_change_nothing(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weak, "_ROUND", 3)
@@ -88,14 +88,15 @@ def test_rounds_of_the_join_change_nothing(case: Case) -> None:
 
 
 def test_a_crowded_text_unit_offers_its_heaviest_only() -> None:
-    crowd = 2000
-    pairs = [(i, 0) for i in range(crowd)] + [(i, 1) for i in range(crowd - 3, crowd)]
-    case = (sorted(pairs), [0, 0], list(range(crowd)), [True] * crowd)
-    edges = made(case, 100_000)
-    heavy = {crowd - 3, crowd - 2, crowd - 1}
-    assert len(edges) <= 5 * crowd
-    assert all(heavy & set(pair) or max(pair) < 2000 for pair in edges)
-    assert {pair for pair in edges if 0 in pair} >= {(0, h) for h in heavy}
+    crowd = 700
+    heavy = set(range(crowd - 3, crowd))
+    pairs = [(i, 0) for i in range(crowd)] + [(i, 1) for i in heavy]
+    edges = made((sorted(pairs), [0, 0], list(range(crowd)), [True] * crowd), 100_000)
+    # all ties through the crowded text unit are equal: each takes the heaviest, then the first
+    ends = {end for pair in edges for end in pair if end not in heavy}
+    assert ends == set(range(crowd - 3))
+    assert {b for a, b in edges if a == 100} == heavy
+    assert all(a < 6 or b in heavy for a, b in edges)
 
 
 def test_weak_edges_are_marked_and_no_relationships() -> None:
