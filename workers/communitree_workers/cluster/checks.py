@@ -38,7 +38,7 @@ class _Faults:
             self.found.append(f"{what}: {count}, the first is {first}.")
 
 
-def check_tree(tables: Tables, *, whole: bool = True) -> list[str]:
+def check_tree(tables: Tables, *, whole: bool = True, overlapping: bool = False) -> list[str]:
     """Return what is wrong with the tree of a corpus; nothing if it is sound.
 
     Every entity is in at most one community a level; children partition their parent; parent and children name each
@@ -48,6 +48,8 @@ def check_tree(tables: Tables, *, whole: bool = True) -> list[str]:
     Args:
         tables: the corpus, `communities` among them.
         whole: whether the roots have to hold everything: not so for a kept tree with stated gaps, or with `use_lcc`.
+        overlapping: whether entities may be in several communities of a level, as in an index that was updated
+            incrementally: then neither this nor what follows from it is checked.
     """
     faults = _Faults()
     communities = tables[COMMUNITIES]
@@ -58,10 +60,11 @@ def check_tree(tables: Tables, *, whole: bool = True) -> list[str]:
         return faults.found
     parent = _links(communities, number, level, row_of, faults)
     owner, entity = _members(tables, "entity_ids", ENTITIES, number, faults)
-    label = _one_place(tables, owner, entity, level, number, faults)
     _partition(owner, entity, parent, number, faults)
     _columns(tables, owner, entity, parent, number, faults)
-    _relationships(tables, level, label, number, faults)
+    if not overlapping:
+        label = _one_place(tables, owner, entity, level, number, faults)
+        _relationships(tables, level, label, number, faults)
     unit_owner, unit = _members(tables, "text_unit_ids", TEXT_UNITS, number, faults)
     _members(tables, "covariate_ids", COVARIATES, number, faults)
     if whole:

@@ -61,7 +61,8 @@ def publish(context: UnitContext) -> Outcome:
         context.write(request.corpus, request.version, {COMMUNITY_REPORTS: made})
     # An imported tree is kept as it is, and GraphRAG's largest-component option leaves out the rest: both state it.
     whole = not plan.get("kept") and not options.cluster.use_lcc
-    broken = [*check_tables(tables), *check_tree(tables, whole=whole)]
+    overlapping = stats.get("held_twice", {}).get("count", 0) > 0
+    broken = [*check_tables(tables), *check_tree(tables, whole=whole, overlapping=overlapping)]
     if broken:
         raise IntegrityError(
             f"The new version of {request.corpus!r} breaks {len(broken)} invariants and is not published: {broken[0]}",
