@@ -1,7 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pytest
+from communitree_workers.corpus.html_text import html_to_text
 from communitree_workers.corpus.markup import prose
+from communitree_workers.text.sentences import sentence_spans
 
 
 def words(text):
@@ -54,3 +57,14 @@ def test_offsets_stay(text):
     assert len(clean) == len(text)
     assert all(c == o or c in " \n" for c, o in zip(clean, text, strict=True))
     assert all(c == "\n" for c, o in zip(clean, text, strict=True) if o == "\n")
+
+
+@pytest.mark.parametrize(
+    "piece", [":", "-", " ", "| ", "   \n", "*", "[", "<a", "```", "> ", "\t", "::= ", "--- ", "(", ">>> "]
+)
+@pytest.mark.timeout(10)
+def test_no_text_takes_for_ever(piece):
+    text = "x\n\n" + piece * 20_000 + "\n>>> ::= --- *** [ < ``` x"
+    assert len(prose(text)) == len(text)
+    sentence_spans(text)
+    html_to_text(text)

@@ -70,6 +70,8 @@ def test_the_english_story():
     assert "Bayline Shipping operates nine tugboats." in rows["Bayline Shipping"]["description"]
     ends = {frozenset((r["source"], r["target"])) for r in tables["relationships"].to_pylist()}
     assert frozenset(("Bayline Shipping", "tugboats")) in ends
+    for r in tables["relationships"].to_pylist():
+        assert all(end.lower() in r["description"].lower() for end in (r["source"], r["target"]))
     assert stats["entities"] == len(rows)
     assert stats["most_connected"][0][0] in rows
 

@@ -15,6 +15,9 @@ Spans = tuple[Ints, Ints, Ints]
 
 _SENTENCES = 3
 _LONGEST = 300
+#: A sentence below this says little; edges are looked up in blocks of so many.
+_SHORTEST = 25
+_BLOCK = 100_000
 _SPACE = re.compile(r"\s+")
 _CJK_GAP = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff\uff00-\uffef])")
 
@@ -24,7 +27,12 @@ def describe_entities(
 ) -> list[str]:
     """Return a description for each entity: up to three sentences, those that begin with it and say something first."""
     length = (spans[2] - spans[1])[sentence]
-    score = 3.0 * (position == 0) + 1.0 * (position == 1) + 2.0 * ((length > 25) & (length < 250)) - 1.0 * (length < 20)
+    score = (
+        3.0 * (position == 0)
+        + 1.0 * (position == 1)
+        + 2.0 * ((length >= _SHORTEST) & (length < 250))
+        - 1.0 * (length < 20)
+    )
     order = np.lexsort((sentence, -score, entity))
     entity, sentence = entity[order], sentence[order]
     fresh = np.ones(len(entity), dtype=bool)
@@ -46,35 +54,55 @@ def describe_entities(
 def describe_edges(
     a: Ints, b: Ints, sentence: Ints, entity: Ints, size: int, spans: Spans, texts: pa.ChunkedArray
 ) -> list[str]:
-    """Return for each edge the shortest telling sentence that names both ends, "" where there is none."""
-    known = np.sort(sentence * max(size, 1) + entity)
-    by_entity = np.lexsort((sentence, entity))
-    sentences = sentence[by_entity]
-    starts = np.searchsorted(entity[by_entity], np.arange(size + 1))
-    counts = np.diff(starts)
-    fewer = np.where(counts[a] <= counts[b], a, b)
-    other = a + b - fewer
-    length = spans[2] - spans[1]
-    best = np.full(len(a), -1, dtype=np.int64)
-    for block in range(0, len(a), 100_000):
-        chosen = np.arange(block, min(block + 100_000, len(a)))
-        n = counts[fewer[chosen]]
-        edge = np.repeat(chosen, n)
-        inner = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-        where = sentences[np.repeat(starts[fewer[chosen]], n) + inner]
-        probe = where * max(size, 1) + other[edge]
-        at = np.minimum(np.searchsorted(known, probe), max(len(known) - 1, 0))
-        hit = known[at] == probe if len(known) else np.zeros(0, dtype=bool)
-        edge, where = edge[hit], where[hit]
-        cost = np.where(length[where] < 25, 1_000, length[where])
-        order = np.lexsort((where, cost, edge))
-        firsts = order[np.unique(edge[order], return_index=True)[1]]
-        best[edge[firsts]] = where[firsts]
-    named = np.flatnonzero(best >= 0)
+    """Return for each edge the shortest telling sentence that names both ends, else two neighbours that do."""
+    named = _Named(sentence, entity, size, spans)
+    first = np.full(len(a), -1, dtype=np.int64)
+    last = first.copy()
+    for before, after in ((0, 0), (0, 1), (-1, 0)):
+        for edges in np.array_split(np.flatnonzero(first < 0), len(a) // _BLOCK + 1):
+            found, where = named.both(a[edges], b[edges], after + before)
+            first[edges[found]], last[edges[found]] = where + before, where + after
+    told = np.flatnonzero(first >= 0)
+    first, last = first[told], last[told]
     out = [""] * len(a)
-    for row, text in zip(named.tolist(), _texts(best[named], spans, texts), strict=True):
+    joint = (spans[0][first], spans[1][first], spans[2][last])
+    for row, text in zip(told.tolist(), _texts(np.arange(len(told)), joint, texts), strict=True):
         out[row] = text
     return out
+
+
+class _Named:
+    """Which sentence names which entity."""
+
+    def __init__(self, sentence: Ints, entity: Ints, size: int, spans: Spans) -> None:
+        self.size = max(size, 1)
+        self.known = np.sort(sentence * self.size + entity)
+        by_entity = np.lexsort((sentence, entity))
+        self.sentences = sentence[by_entity]
+        self.starts = np.searchsorted(entity[by_entity], np.arange(size + 1))
+        self.counts = np.diff(self.starts)
+        self.unit, self.length = spans[0], spans[2] - spans[1]
+
+    def both(self, a: Ints, b: Ints, shift: int) -> tuple[Ints, Ints]:
+        """Return the rows where a sentence names the rarer end, and the one `shift` further the other; and which."""
+        if not len(a) or not len(self.known):
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        fewer = np.where(self.counts[a] <= self.counts[b], a, b)
+        other = a + b - fewer
+        n = self.counts[fewer]
+        row = np.repeat(np.arange(len(a)), n)
+        inner = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        where = self.sentences[np.repeat(self.starts[fewer], n) + inner]
+        there = np.clip(where + shift, 0, len(self.unit) - 1)
+        probe = there * self.size + other[row]
+        at = np.minimum(np.searchsorted(self.known, probe), len(self.known) - 1)
+        hit = (self.known[at] == probe) & (self.unit[there] == self.unit[where]) & (there == where + shift)
+        row, where, there = row[hit], where[hit], there[hit]
+        cost = np.maximum(self.length[where], self.length[there])
+        cost = np.where(cost < _SHORTEST, 1_000, cost)
+        order = np.lexsort((where, cost, row))
+        best = order[np.unique(row[order], return_index=True)[1]]
+        return row[best], where[best]
 
 
 def _texts(sentence: Ints, spans: Spans, texts: pa.ChunkedArray) -> list[str]:

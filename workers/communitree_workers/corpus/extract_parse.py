@@ -19,7 +19,7 @@ from communitree_workers.model.reply import parse_json
 Row = dict[str, Any]
 
 _TUPLE_MARK = "<|>"
-_RECORD_END = re.compile(r"##|<\|COMPLETE\|>|\n(?=\s*\(\s*[\"“']?\w+[\"”']?\s*<\|>)")
+_RECORD_END = re.compile(r"##|<\|COMPLETE\|>|\n(?=[ \t]*\([ \t]*[\"“']?\w+[\"”']?\s*<\|>)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 #: Names that models give to a field, in any case; the first is ours.

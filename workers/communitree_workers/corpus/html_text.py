@@ -68,5 +68,5 @@ def html_to_text(html: str) -> str:
     parser.feed(html)
     parser.close()
     text = "".join(parser.parts)
-    text = re.sub(r"[ \t]+(?=\n)", "", text)
+    text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
     return re.sub(r"\n{3,}", "\n\n", text).strip()

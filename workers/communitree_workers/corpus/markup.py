@@ -7,11 +7,11 @@ import re
 _LINK_TARGET = re.compile(r"(?<=\])\((?:[^()\s]|\([^()\s]*\))+(?:[ \t]+\"[^\"\n]*\")?\)")
 _URL = re.compile(r"(?:https?|ftp)://[^\s<>\"'）。，]+|www\.[^\s<>\"'）。，]+")
 _FENCE = re.compile(r"^([ \t]*)(```+|~~~(?!~))[^\n]*\n.*?(?:^[ \t]*\2[^\n]*$|\Z)", re.M | re.S)
-_RULER = re.compile(r"^[ \t]*([-=*~^\"'#+_.|:])(?:[ \t]*[\1|+:])?(?:\1|[ \t|+:]){2,}[ \t]*$", re.M)
+_RULER = re.compile(r"^[ \t]*([-=*~^\"'#+_.])\1{2,}[ \t]*$|^[ \t]*[|+:=-][ \t|+:=-]{2,}$", re.M)
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<!--.*?-->|&(?:[a-z]{2,8}|#\d{1,6});", re.S)
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)[ ][^\n]*$", re.M)
-_GRAMMAR = re.compile(r"^[ \t]*[\w-]*[ \t]*(?:::=|\|[ \t])[^\n]*$", re.M)
-_INDENTED = re.compile(r"(?:^|(?<=\n\n))(?:(?: {3,}|\t)[^\n]*\n(?:[ \t]*\n)?)+", re.M)
+_GRAMMAR = re.compile(r"^[ \t]*(?:[\w-]+[ \t]*)?(?:::=|\|[ \t])[^\n]*$", re.M)
+_INDENTED = re.compile(r"(?:\A|(?<=\n\n))(?:(?: {3,}|\t)[^\n]*\n(?:[ \t]*\n)?)+")
 _MARKS = re.compile(r"\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|^[ \t]*#{1,6}[ \t]|\[\d{1,3}\]|\|", re.M)
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^\s*(?:def|class|for|while|if|elif|else|try|except|return|import|from|with|print|raise|async|await|@\w|#)\b"

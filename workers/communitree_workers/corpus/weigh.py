@@ -13,18 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from communitree_shared.tables import WEIGHT_SCALE
 from communitree_workers.corpus.describe import describe_edges, describe_entities
 from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
+from communitree_workers.corpus.pairs import weighed_pairs
 from communitree_workers.corpus.shards import FlatShards, Shard, commonest
 from communitree_workers.corpus.vocabulary import choose
 
 Floats = NDArray[np.float64]
 
-#: Entities of a sentence that are paired; of a longer list the rarest.
-_MOST_IN_SENTENCE = 12
-#: A pair in neighbouring sentences, beside 1 for a pair in one sentence.
-_NEIGHBOUR = 0.3
 #: Edges that each entity keeps; an edge stays when one of its ends keeps it.
 _STRONGEST = 8
 
@@ -47,7 +43,7 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     # Where text units overlap, a sentence stands in both: it counts once.
     once = read.first[sentence]
     inside = unique_pairs(sentence[once], entity[once], len(kept))
-    a, b, weights = _pairs(*inside, read, len(kept))
+    a, b, weights = weighed_pairs(*inside, read.unit, len(kept))
     graph.edge_a, graph.edge_b, graph.edge_weight = _pruned(a, b, weights, len(kept))
     graph.edge_unit_edge, graph.edge_unit_unit = _edge_units(graph, len(kept), text_units.num_rows)
     texts = text_units["text"]
@@ -74,41 +70,6 @@ def _titles(read: FlatShards, target: Ints, kept: Ints) -> tuple[list[str], list
         if count and title != titles[entity] and title not in aliases[entity] and len(aliases[entity]) < 10:
             aliases[entity].append(title)
     return titles, aliases
-
-
-def _pairs(sentence: Ints, entity: Ints, read: FlatShards, size: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs (a < b) and what their sentences give them, summed."""
-    frequency = np.bincount(entity, minlength=size)
-    order = np.lexsort((entity, frequency[entity], sentence))
-    sentence, entity = sentence[order], entity[order]
-    starts = np.flatnonzero(np.diff(sentence, prepend=-1))
-    rank = np.arange(len(sentence)) - np.repeat(starts, np.diff(np.append(starts, len(sentence))))
-    sentence, entity = sentence[rank < _MOST_IN_SENTENCE], entity[rank < _MOST_IN_SENTENCE]
-    starts = np.flatnonzero(np.diff(sentence, prepend=-1))
-    lengths = np.diff(np.append(starts, len(sentence)))
-    ids = sentence[starts]
-    out: list[tuple[Ints, Ints]] = []
-    for shift, share in ((0, 1.0), (1, _NEIGHBOUR)):
-        left = np.arange(len(starts) - shift)
-        right = left + shift
-        if shift:
-            near = (read.unit[ids[left]] == read.unit[ids[right]]) & (ids[right] - ids[left] == 1)
-            left, right = left[near], right[near]
-        n, m = lengths[left], lengths[right]
-        cells = n * m
-        block = np.repeat(np.arange(len(left)), cells)
-        inner = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
-        one = entity[starts[left][block] + inner // np.maximum(m[block], 1)]
-        other = entity[starts[right][block] + inner % np.maximum(m[block], 1)]
-        weight = np.round(share * WEIGHT_SCALE / np.maximum(np.maximum(n, m) - (1 - shift), 1)).astype(np.int64)[block]
-        wanted = one < other if not shift else one != other
-        low, high = np.minimum(one, other)[wanted], np.maximum(one, other)[wanted]
-        out.append((low * size + high, weight[wanted]))
-    pair, inverse = np.unique(np.concatenate([p for p, _ in out]), return_inverse=True)
-    # Fixed point: sums are exact, so that no order of sentences changes them.
-    total = np.zeros(len(pair), dtype=np.int64)
-    np.add.at(total, inverse, np.concatenate([w for _, w in out]))
-    return pair // max(size, 1), pair % max(size, 1), total.astype(np.float64)
 
 
 def _pruned(a: Ints, b: Ints, weight: Floats, size: int) -> tuple[Ints, Ints, Ints]:
