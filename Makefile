@@ -52,12 +52,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install ## index a real corpus, ask one question, print the cited answer; FOLDER=… takes your own files
 	@$(BIN)/communitree demo $(if $(FOLDER),"$(FOLDER)")
 
-test: install ## all tests: unit, then integration and acceptance on real servers and workers
-	$(BIN)/pytest tests/unit
+test: test-unit ## all tests: unit, then integration and acceptance on real servers and workers
+	$(BIN)/pytest tests/unit -m slow
 	$(BIN)/pytest tests/integration tests/acceptance
 
-test-unit: install ## the tests that need no server
-	$(BIN)/pytest tests/unit
+test-unit: install ## the quick tests that need no server
+	$(BIN)/pytest tests/unit -m 'not slow'
 
 lint: install ## style, format and types
 	$(BIN)/ruff check .

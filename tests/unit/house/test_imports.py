@@ -16,10 +16,9 @@ SHARED, PRODUCER, WORKERS = "communitree_shared", "communitree", "communitree_wo
 STAGES = {"corpus", "cluster", "report", "query"}
 #: What reads the work of several stages: publishing and looking compose them, the registry lists their tasks.
 COMPOSERS = {"publish", "look", "runtime"}
-#: The thin shell: tasks, and what stands around them. Everything else in the workers' package is pure.
-SHELL = re.compile(
-    r"^communitree_workers\.(__main__|runtime|model|publish|look|\w+\.(tasks|uploads|shell|commit|walking))(\.|$)"
-)
+#: The thin shell: what runs tasks, and in each stage the modules that take a task's context. The rest is pure.
+SHELL = re.compile(r"^communitree_workers\.(__main__|runtime|model|publish|look)(\.|$)")
+CONTEXT = "communitree_workers.runtime.context"
 OUTSIDE = {"celery", "kombu", "redis", "minio", "aiohttp", "urllib3", "requests", "http", "socket", "prometheus_client"}
 OUTSIDE_OURS = {f"{SHARED}.{name}" for name in ("broker", "connect", "store", "ledger", "rediskeys")}
 CELERY = {f"{SHARED}.broker", f"{WORKERS}.runtime.consume"}
@@ -46,6 +45,14 @@ def offences(found: Iterator[tuple[Module, str]]) -> list[str]:
 def stage_of(name: str) -> str:
     parts = name.split(".")
     return parts[1] if parts[0] == WORKERS and len(parts) > 1 else ""
+
+
+@cache
+def shell() -> frozenset[str]:
+    """Return the names of the shell's modules."""
+    return frozenset(
+        m.name for m in named(WORKERS) if SHELL.match(m.name) or any(t.startswith(CONTEXT) for t in m.imports)
+    )
 
 
 def test_there_is_something_to_check() -> None:
@@ -77,7 +84,7 @@ def test_stages_import_no_other_stage() -> None:
         for stage in STAGES
         for m in named(f"{WORKERS}.{stage}")
         for t in m.imports
-        if stage_of(t) in (STAGES | COMPOSERS) - {stage} and not (SHELL.match(m.name) and stage_of(t) == "runtime")
+        if stage_of(t) in (STAGES | COMPOSERS) - {stage} and not (m.name in shell() and stage_of(t) == "runtime")
     )
     assert not offences(found)
 
@@ -104,7 +111,7 @@ def test_only_the_registry_of_the_runtime_knows_the_stages() -> None:
 
 
 def test_the_core_knows_no_queue_server_or_network() -> None:
-    pure = [m for m in named(WORKERS) if not SHELL.match(m.name)]
+    pure = [m for m in named(WORKERS) if m.name not in shell()]
     assert len(pure) > 40
     found = (
         (m, t)
@@ -112,6 +119,14 @@ def test_the_core_knows_no_queue_server_or_network() -> None:
         for t in m.imports
         if top(t) in OUTSIDE or ".".join(t.split(".")[:2]) in OUTSIDE_OURS or stage_of(t) == "runtime"
     )
+    assert not offences(found)
+
+
+def test_the_core_knows_nothing_of_its_shell() -> None:
+    pure = [m for m in named(WORKERS) if m.name not in shell()]
+    ours = {name for name in shell() if stage_of(name) in STAGES}
+    assert {f"{WORKERS}.{stage}.tasks" for stage in STAGES} <= ours
+    found = ((m, t) for m in pure for t in m.imports if t in ours or t.rpartition(".")[0] in ours)
     assert not offences(found)
 
 
