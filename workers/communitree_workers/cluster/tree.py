@@ -77,6 +77,9 @@ def subtree(source: Prepared | Graph, members: Ints | None, options: ClusterOpti
         options: sizes, seed, resolution and iterations.
     """
     graph = source.graph if isinstance(source, Prepared) else source
+    if members is not None and len(members) <= options.max_cluster_size:
+        none = np.zeros(1, np.int64)
+        return Subtree(np.arange(len(members)), none, none + len(members), none - 1, none)
     if members is not None:
         graph = graph.part(members)
     return _grow(graph, options)
