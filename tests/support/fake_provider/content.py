@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import re
 from collections.abc import Callable
 from typing import Any
@@ -68,8 +69,7 @@ def word_limit(prompt: str, behaviour: Behaviour) -> int | None:
 
 
 def _words(key: bytes, what: str, n: int, behaviour: Behaviour) -> str:
-    start = int(behaviour.draw(key, what) * 10_000)
-    return " ".join(_VOCABULARY[(start + i * 7 + i * i) % len(_VOCABULARY)] for i in range(n))
+    return " ".join(random.Random(behaviour.draw(key, what)).choices(_VOCABULARY, k=n))
 
 
 def _count(text: str) -> int:

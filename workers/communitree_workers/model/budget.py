@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 from communitree_shared.errors import BudgetReached
 from communitree_shared.results import Usage
+from communitree_workers.model.link import Link
 
 #: Milliseconds after which the reservation of a worker that died comes back; longer than a call with all its tries.
 LEASE = 600_000
@@ -50,6 +51,7 @@ class JobBudget:
         if client is not None:
             source = importlib.resources.files("communitree_workers.model") / "budget.lua"
             self._script = client.register_script(source.read_text(encoding="utf-8"))
+        self._link = Link()
         self._spent = (0.0, 0)  # as last seen
         self._unsent = Usage()  # spent while Redis was away
 
@@ -95,13 +97,11 @@ class JobBudget:
         sum_ = usage + self._unsent if settling else usage
         if self._script is not None:
             try:
-                answer, usd, tokens = await self._script(
-                    keys=self._keys,
-                    args=[
-                        step, -1 if self.usd is None else self.usd, -1 if self.tokens is None else self.tokens,
-                        sum_.usd or 0.0, sum_.prompt_tokens + sum_.output_tokens, id, LEASE, TTL * 1000,
-                    ],
-                )  # fmt: skip
+                args = [
+                    step, -1 if self.usd is None else self.usd, -1 if self.tokens is None else self.tokens,
+                    sum_.usd or 0.0, sum_.prompt_tokens + sum_.output_tokens, id, LEASE, TTL * 1000,
+                ]  # fmt: skip
+                answer, usd, tokens = await self._link.run(lambda: self._script(keys=self._keys, args=args))
             except (RedisError, OSError):
                 pass  # counted here until Redis is back: the ceiling holds within this process
             else:

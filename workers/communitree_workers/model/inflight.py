@@ -20,12 +20,22 @@ from redis.exceptions import RedisError
 
 from communitree_shared.errors import BudgetReached, Cancelled, DeadlinePassed
 from communitree_workers.model.chat import CallContext
+from communitree_workers.model.link import Link
 
 #: Stores the value unless a faster owner did, and gives the lease back if it is still ours.
 _FINISH = """
 if ARGV[2] ~= '' then redis.call('SET', KEYS[1], ARGV[2], 'NX', 'PX', ARGV[3]) end
 if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
 return 1
+"""
+
+#: {value, 0} where there is one, {false, 1} when the lease is ours now, {false, 0} when another has it: in one step, so
+#: that nobody takes the lease of a call that ended a moment ago.
+_TAKE = """
+local value = redis.call('GET', KEYS[1])
+if value then return {value, 0} end
+if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {false, 1} end
+return {false, redis.call('GET', KEYS[2]) == ARGV[1] and 1 or 0}
 """
 
 _RENEW = """
@@ -46,10 +56,11 @@ class CallCache:
     """Results of calls, by tenant and key. Without Redis, or while it is away, equal calls in flight are joined."""
 
     def __init__(self, client: redis.asyncio.Redis | None, key_prefix: str, *, lease: float = 15.0) -> None:
-        self._redis = client
         self._prefix = key_prefix.rstrip(":")
         self._lease = lease
         self._running: dict[str, asyncio.Future[bytes | None]] = {}
+        self._link = Link()
+        self._take_script: Any = client.register_script(_TAKE) if client is not None else None
         self._finish: Any = client.register_script(_FINISH) if client is not None else None
         self._renew: Any = client.register_script(_RENEW) if client is not None else None
 
@@ -108,15 +119,15 @@ class CallCache:
                 await self._store(name, token, b"", 0)
 
     async def _take(self, name: str, token: str, context: CallContext | None) -> tuple[bytes | None, bool]:
-        if self._redis is None:
+        if self._take_script is None:
             return None, False
         pause = 0.03
         while True:
             try:
-                found = await self._redis.get(name)
+                found, ours = await self._run(self._take_script, [name, f"{name}:lease"], token, self._milliseconds)
                 if found is not None:
                     return found if isinstance(found, bytes) else str(found).encode(), False
-                if await self._redis.set(f"{name}:lease", token, nx=True, px=int(self._lease * 1000)):
+                if ours:
                     return None, True
             except (RedisError, OSError):
                 return None, False
@@ -127,13 +138,20 @@ class CallCache:
     async def _store(self, name: str, token: str, value: bytes, ttl: float) -> None:
         if self._finish is not None:
             with contextlib.suppress(RedisError, OSError):
-                await self._finish(keys=[name, f"{name}:lease"], args=[token, value, max(1, int(ttl * 1000))])
+                await self._run(self._finish, [name, f"{name}:lease"], token, value, max(1, int(ttl * 1000)))
+
+    @property
+    def _milliseconds(self) -> int:
+        return int(self._lease * 1000)
+
+    async def _run(self, script: Any, keys: list[str], *args: Any) -> Any:
+        return await self._link.run(lambda: script(keys=keys, args=args))
 
     async def _keep(self, name: str, token: str) -> None:
         while True:
             await asyncio.sleep(self._lease / 3)
             with contextlib.suppress(RedisError, OSError):
-                await self._renew(keys=[f"{name}:lease"], args=[token, int(self._lease * 1000)])
+                await self._run(self._renew, [f"{name}:lease"], token, self._milliseconds)
 
 
 async def _outcome(running: asyncio.Future[bytes | None], context: CallContext | None) -> bytes | None:

@@ -6,6 +6,7 @@ guess: the next rung is tried, and only its success is remembered, for a short w
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ import orjson
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from communitree_workers.model.link import Link
 from communitree_workers.model.retry import CallFailed
 
 Mode = Literal["json_schema", "json_object", "text"]
@@ -118,6 +120,8 @@ class Ladder:
         self._redis = client
         self._prefix = key_prefix
         self._known: dict[str, _Entry] = {}
+        self._fetching = asyncio.Lock()
+        self._link = Link()
 
     def _key(self, kind: str) -> str:
         return f"{self._prefix}:limits:abilities:{kind}"
@@ -126,17 +130,20 @@ class Ladder:
         """Return what is known of an endpoint; a mode that is set is taken as it is."""
         entry = self._known.get(kind)
         if entry is None or entry.until < time.monotonic():
-            found, left = await self._fetch(kind)
-            entry = _Entry(found or Abilities(), time.monotonic() + left)
-            self._known[kind] = entry
+            async with self._fetching:  # hundreds of calls begin together: one of them asks
+                entry = self._known.get(kind)
+                if entry is None or entry.until < time.monotonic():
+                    found, left = await self._fetch(kind)
+                    entry = self._known[kind] = _Entry(found or Abilities(), time.monotonic() + left)
         return entry.abilities if setting == "auto" else replace(entry.abilities, mode=setting)
 
     async def _fetch(self, kind: str) -> tuple[Abilities | None, float]:
         if self._redis is not None:
             with contextlib.suppress(RedisError, OSError, ValueError, TypeError):
-                raw = await self._redis.get(self._key(kind))
+                client, key = self._redis, self._key(kind)
+                raw = await self._link.run(lambda: client.get(key))
                 if raw is not None:
-                    left = await self._redis.pttl(self._key(kind))
+                    left = await self._link.run(lambda: client.pttl(key))
                     return Abilities.from_json(raw), max(1.0, left / 1000)
         return None, KNOWN_FOR
 
@@ -162,4 +169,5 @@ class Ladder:
         self._known[kind] = _Entry(abilities, time.monotonic() + seconds, old.proven if old else set())
         if self._redis is not None:
             with contextlib.suppress(RedisError, OSError):
-                await self._redis.set(self._key(kind), abilities.to_json(), ex=int(seconds))
+                client, key = self._redis, self._key(kind)
+                await self._link.run(lambda: client.set(key, abilities.to_json(), ex=int(seconds)))

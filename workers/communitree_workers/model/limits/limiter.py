@@ -24,6 +24,7 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from communitree_workers.model.limits.state import SLACK, UNKNOWN_PROCESSES, Decision, Demand, Limits, LocalState
+from communitree_workers.model.link import Link
 
 __all__ = ["Limiter", "Limits", "Permit"]
 
@@ -34,6 +35,9 @@ LEASE, TTL, KEEP = 15_000, 3_600_000, 600
 
 #: Seconds: between two looks while calls wait; between two signs of life while calls run; before Redis is tried again.
 LOOK, BEAT, AWAY = 0.2, 4.0, 2.0
+
+#: Seconds between the end of a call and the look it causes.
+BREATH = 0.004
 
 #: Seconds to wait for Redis before the local limits decide.
 PATIENCE = 2.0
@@ -116,6 +120,9 @@ class _Gate:
         self._processes = 1 if script is None else UNKNOWN_PROCESSES
         self._away_until = 0.0
         self._wake = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._closed = False
+        self._link = Link(1, PATIENCE)
         self._pump: asyncio.Task[None] | None = None
 
     async def acquire(self, flow: Flow, tokens: int, deadline: float | None) -> Permit:
@@ -136,15 +143,18 @@ class _Gate:
 
     def settle(self, delta: float, cool_down: float, ok: bool) -> None:
         self._in_flight -= 1
-        self._delta += delta
+        if self._limits.tokens_per_minute:
+            self._delta += delta
         self._ok += ok
         self._cool = max(self._cool, cool_down)
         if cool_down:
             self._limited = True
         if self._flows or cool_down or self._limits.any or self._limited:
+            self._ended.set()
             self._look()
 
     async def close(self) -> None:
+        self._closed = True
         if self._pump is not None:
             self._pump.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -152,20 +162,20 @@ class _Gate:
         if self._script is not None and (self._limits.any or self._delta):
             self._in_flight = 0
             with contextlib.suppress(RedisError, OSError, TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    await self._ask([], self._delta)
+                await self._ask([], self._delta)
 
     # -- the pump
 
     def _look(self) -> None:
         self._wake.set()
-        if self._pump is None or self._pump.done():
+        if (self._pump is None or self._pump.done()) and not self._closed:
             self._pump = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         """Ask while calls wait or run under a limit; one task for all of them."""
         while True:
             self._wake.clear()
+            self._ended.clear()
             flows = self._demand()
             names = list(self._flows)
             decision = await self._decide(flows)
@@ -181,14 +191,13 @@ class _Gate:
                 pause = 0.0
             else:
                 return
-            # While calls wait for their minute a new one cannot start before them; a place in flight comes free any
-            # time.
-            if self._flows and not (self._limits.concurrency or self._limited):
-                await asyncio.sleep(pause)
-            else:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._wake.wait()
+            # While calls wait, a new one cannot start before them; one that ends may make room at any time.
+            event = self._ended if self._flows and not full else self._wake
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await event.wait()
+            if event is self._ended and event.is_set():
+                await asyncio.sleep(BREATH)  # others end with it: one look for all of them
 
     def _demand(self) -> list[Demand]:
         for flow in [flow for flow, waiters in self._flows.items() if not _alive(waiters)]:
@@ -216,8 +225,7 @@ class _Gate:
             delta, ok, cool = self._delta, self._ok, self._cool
             self._delta, self._ok, self._cool = 0.0, 0, 0.0
             try:
-                async with asyncio.timeout(PATIENCE):
-                    return await self._ask(flows, delta, ok, cool)
+                return await self._ask(flows, delta, ok, cool)
             except (RedisError, OSError, TimeoutError) as error:
                 self._delta, self._cool = self._delta + delta, max(self._cool, cool)
                 self._away_until = time.monotonic() + AWAY
@@ -237,7 +245,9 @@ class _Gate:
             "rpm": limits.requests_per_minute, "tpm": limits.tokens_per_minute, "conc": limits.concurrency,
             "lease": LEASE, "ttl": TTL, "slack": SLACK, "most": MOST, "keep": KEEP, "flows": flows,
         }  # fmt: skip
-        wait, processes, adapting, *grants = await self._script(keys=self._keys, args=[orjson.dumps(payload)])
+        wait, processes, adapting, *grants = await self._link.run(
+            lambda: self._script(keys=self._keys, args=[orjson.dumps(payload)])
+        )
         self._processes = int(processes)
         self._limited = bool(adapting)
         return Decision([int(index) for index in grants], float(wait), int(processes))
