@@ -54,6 +54,30 @@ def test_cuts_are_cuts_within_the_budget_and_monotone(shape: TreeShape, stable: 
             assert a[2] <= b[2], "F fell"
 
 
+@settings(max_examples=50, deadline=None)
+@given(shapes(most=16), st.integers(0, 600))
+def test_the_fill_leaves_out_nothing_that_fits(shape: TreeShape, budget: int) -> None:
+    view = view_of(shape)
+    found = cut(view, view.by_tokens, view.tokens, budget)
+    if len(found.missing):
+        return
+    blocks = view.by_tokens
+    refined = {a for n in found.nodes.tolist() for a in ancestors(shape, n)}
+    taken = {int(blocks.of_node[n]) for n in refined}
+    for block in range(len(blocks.cost)):
+        if block not in taken and (int(blocks.parent[block]) in taken or blocks.parent[block] < 0):
+            assert int(blocks.cost[block]) > budget - found.spent
+
+
+def test_the_fill_goes_on_below_what_it_took() -> None:
+    # the best refinement (of 0) costs too much; that of 1 fits, and then that of its child 4
+    parent, tokens = (-1, -1, 0, 0, 1, 1, 4, 4), (10, 10, 55, 55, 7, 8, 6, 6)
+    view = view_of(TreeShape(parent, tokens, (0, 0, 10**6, 10**6, 0, 1000, 10, 10)))
+    assert cut(view, view.by_tokens, view.tokens, 35, stable=True).nodes.tolist() == [0, 1]
+    assert cut(view, view.by_tokens, view.tokens, 35).nodes.tolist() == [0, 5, 6, 7]
+    assert cut(view, view.by_tokens, view.tokens, 29).nodes.tolist() == [0, 4, 5]
+
+
 @settings(max_examples=40, deadline=None)
 @given(shapes(most=16))
 def test_the_core_never_gets_coarser(shape: TreeShape) -> None:

@@ -17,10 +17,30 @@ from communitree_workers.query.batch import Batch, can_split, make_batches, span
 from communitree_workers.query.map import map_messages, static_tokens
 from support.views import TreeShape, view_of
 
-NASTY = st.text(
-    st.one_of(st.sampled_from('|"\n\r\t ,;12#¶。，一二三abc\u2028\x0b'), st.characters(exclude_categories=["Cs"])),
-    max_size=80,
-)
+HARM = [
+    '"',
+    '""',
+    "|",
+    "||",
+    ",",
+    ";",
+    "\t",
+    "\n",
+    "\r\n",
+    "\u2028",
+    "\x0b",
+    " ",
+    "12",
+    "# ",
+    "¶",
+    "。",
+    "一二三",
+    "abc",
+    '"|"',
+]
+NASTY = st.lists(
+    st.one_of(st.sampled_from(HARM), st.sampled_from(HARM), st.characters(exclude_categories=["Cs"])), max_size=14
+).map("".join)
 HEAVIEST = 40
 
 

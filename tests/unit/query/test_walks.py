@@ -68,7 +68,7 @@ def graphrags(
 @given(shapes(most=16), st.data())
 def test_dynamic_gives_what_graphrag_gives(shape: TreeShape, data: st.DataObject) -> None:
     n = len(shape.parent)
-    ratings = data.draw(st.lists(st.one_of(st.none(), st.integers(0, 2)), min_size=n, max_size=n))
+    ratings = data.draw(st.lists(st.sampled_from([0, 0, 0, 0, 1, 2, None]), min_size=n, max_size=n))
     shown = data.draw(st.lists(st.sampled_from([True, True, True, False]), min_size=n, max_size=n))
     keep = data.draw(st.booleans())
     level = data.draw(st.integers(0, 3))
@@ -119,6 +119,14 @@ def test_relevant_stays_within_a_budget(shape: TreeShape, data: st.DataObject) -
 
 def by(ratings: Mapping[int, float | None], otherwise: float | None = 0) -> Rate:
     return lambda community: ratings.get(community, otherwise)
+
+
+def test_dynamic_goes_down_to_its_last_level_while_nothing_is_relevant() -> None:
+    for level, found in ((0, []), (1, [3]), (2, [3])):
+        _, selected = run(Dynamic, view_of(SHAPE), by({3: 4}), max_level=level)
+        assert selected.ids == found
+    rated = [len(run(Dynamic, view_of(SHAPE), by({}), max_level=level)[0].ratings) for level in (0, 1, 2, 9)]
+    assert rated == [2, 6, 10, 10]
 
 
 def test_a_relevant_parent_of_irrelevant_children_is_read_itself() -> None:
