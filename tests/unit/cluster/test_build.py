@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from communitree_shared.errors import IntegrityError
 from communitree_shared.options import ClusterOptions
 from communitree_shared.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_workers.cluster import prepared
 from communitree_workers.cluster.checks import check_tree
 from communitree_workers.cluster.core import build
 from communitree_workers.tables.io import Tables, empty, from_rows, schema
@@ -53,7 +54,16 @@ def test_row_order_and_edge_direction_change_nothing(tables: Tables, seed: int) 
 
 
 @given(corpora())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
+def test_reading_relationships_in_slices_changes_nothing(tables: Tables) -> None:
+    whole = build(tables, SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared, "_ROWS", 3)
+        assert build(tables, SMALL).communities.equals(whole.communities)
+
+
+@given(corpora())
+@settings(max_examples=15, deadline=None)
 def test_mass_is_the_one_that_everyone_else_computes(tables: Tables) -> None:
     if not any(tables[ENTITIES]["text_unit_ids"].to_pylist()):
         return  # then rows stand for themselves, `document` entities or not

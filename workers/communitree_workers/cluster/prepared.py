@@ -130,6 +130,9 @@ def prepare(tables: Tables, options: ClusterOptions) -> Prepared:
     return _with_documents(_tied(prepared, component), names)
 
 
+#: Relationships whose text units are looked up at a time: their names need much more memory than their numbers.
+_ROWS = 500_000
+
 _READ = (ENTITIES, RELATIONSHIPS, TEXT_UNITS, DOCUMENTS, COVARIATES)
 
 
@@ -182,14 +185,14 @@ def _text_units(
     tables: Tables, own: tuple[Ints, Ints], source: Ints, target: Ints, unit_ids: pa.Array
 ) -> tuple[Ints, Ints]:
     """Return T: the text units of each member, united with those of its relationships."""
-    row, named = flatten(tables[RELATIONSHIPS]["text_unit_ids"])
-    unit, width = positions(named, unit_ids), max(len(unit_ids), 1)
-    del named
+    column, width = tables[RELATIONSHIPS]["text_unit_ids"], max(len(unit_ids), 1)
     keys = [own[0] * width + own[1]]
-    for end in (source, target):
-        member = end[row]
-        known = np.flatnonzero((member >= 0) & (unit >= 0))
-        keys.append(member[known] * width + unit[known])
+    for at in range(0, len(column), _ROWS):
+        row, named = flatten(column.slice(at, _ROWS))
+        unit = positions(named, unit_ids)
+        members = [end[at : at + _ROWS][row] for end in (source, target)]
+        known = [np.flatnonzero((member >= 0) & (unit >= 0)) for member in members]
+        keys += [distinct(m[k] * width + unit[k]) for m, k in zip(members, known, strict=True)]
     every = distinct(np.concatenate(keys))
     return every // width, every % width
 
