@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import unittest.mock
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import psutil
 from pydantic import SecretStr
 
+from communitree.cli import main
 from communitree.client import Client
 from communitree.embedded.launch import Launched, launch
 from communitree_shared.settings import Settings
@@ -36,6 +39,13 @@ class Done:
         return json.loads(self.out)
 
 
+class _Captured(io.StringIO):
+    """A stream that is no terminal."""
+
+    def fileno(self) -> int:
+        raise OSError("a string has no descriptor")
+
+
 @dataclass
 class Stack:
     """A running `communitree up`; `env` is what its workers and commands run with."""
@@ -44,8 +54,21 @@ class Stack:
     env: Mapping[str, str]
     launched: Launched
 
+    def call(self, *words: str, stdin: str = "") -> Done:
+        """Run a command in this process, one at a time: the same words and code, without seconds of imports."""
+        out, err = _Captured(), _Captured()
+        typed = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+        with (
+            unittest.mock.patch.dict(os.environ, self.env, clear=True),
+            unittest.mock.patch("sys.stdin", typed),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = main(words)
+        return Done(code, out.getvalue(), err.getvalue())
+
     def run(self, *words: str, stdin: str | None = None, timeout: float = 300) -> Done:
-        """Run a command to its end."""
+        """Run a command as a process of its own, to its end."""
         done = subprocess.run(
             [*COMMAND, *words], env=dict(self.env), capture_output=True, text=True, input=stdin, timeout=timeout
         )
@@ -60,7 +83,13 @@ class Stack:
 
     def json(self, *words: str, timeout: float = 300) -> Any:
         """Run a command with `--json`; it must end well."""
-        done = self.run(*words, "--json", timeout=timeout)
+        return self._well(self.run(*words, "--json", timeout=timeout), words)
+
+    def call_json(self, *words: str) -> Any:
+        """The same in this process, one at a time."""
+        return self._well(self.call(*words, "--json"), words)
+
+    def _well(self, done: Done, words: tuple[str, ...]) -> Any:
         assert done.code == 0, f"{' '.join(words)}: exit {done.code}\n{done.out}\n{done.err}\n{self.logs()}"
         return done.json
 

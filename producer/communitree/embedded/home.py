@@ -10,13 +10,13 @@ run/ logs/ valkey/ s3/
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import random
 import secrets
 import signal
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,8 +67,15 @@ class Home:
         """Take the folder for this process; the returned file descriptor holds the lock until it is closed.
 
         Raises:
-            UsageError: another stack runs here.
+            UsageError: another stack runs here. InfrastructureError: not on this system.
         """
+        if sys.platform == "win32":
+            raise InfrastructureError(
+                "The embedded stack runs on Linux and macOS only.",
+                hint="Use servers of your own: set COMMUNITREE_REDIS_URL and COMMUNITREE_S3_ENDPOINT.",
+            )
+        import fcntl
+
         descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT, 0o600)
         end = time.monotonic() + _LOCK_PATIENCE
         while True:
@@ -91,6 +98,10 @@ class Home:
 
     def owner(self) -> int:
         """Return the process id of the stack that runs or starts here; 0 when there is none."""
+        if sys.platform == "win32":  # the client works there, with servers elsewhere
+            return 0
+        import fcntl
+
         try:
             descriptor = os.open(self._lock_file, os.O_RDONLY)
         except OSError:

@@ -71,22 +71,22 @@ def corpus(stack: Stack, client: Client, folder: Path) -> str:
 
 
 def test_index_twice_gives_the_same_tree(stack: Stack, corpus: str, folder: Path) -> None:
-    again = stack.json("index", str(folder), "--corpus", "again")
-    trees = [stack.json("tree", name)["communities"] for name in (corpus, "again")]
+    again = stack.call_json("index", str(folder), "--corpus", "again")
+    trees = [stack.call_json("tree", name)["communities"] for name in (corpus, "again")]
     assert trees[0] == trees[1]
     assert again["counts"]["communities"] == len(trees[0])
 
 
 def test_ask_answers_with_citations_that_lead_to_their_text(stack: Stack, corpus: str) -> None:
-    answer = Answer.model_validate(stack.json("ask", corpus, THEMES, "--leaves"))
+    answer = Answer.model_validate(stack.call_json("ask", corpus, THEMES, "--leaves"))
     assert answer.status == "answered"
     cited = [c for c in answer.citations if c.verified]
     assert cited
     for citation in cited:
-        assert stack.json("report", corpus, str(citation.report))["community"] == citation.report
-    source = stack.json("source", corpus, cited[0].text_units[0])
+        assert stack.call_json("report", corpus, str(citation.report))["community"] == citation.report
+    source = stack.call_json("source", corpus, cited[0].text_units[0])
     assert source["document"]["title"] in {Path(name).name for name in STORY} | set(STORY)
-    said = stack.run("ask", corpus, THEMES, "--leaves")
+    said = stack.call("ask", corpus, THEMES, "--leaves")
     assert f"[Data: Reports ({cited[0].report}" in said.out
     assert "batches:" in said.out
     assert "known" in said.err
@@ -94,61 +94,61 @@ def test_ask_answers_with_citations_that_lead_to_their_text(stack: Stack, corpus
 
 def test_a_question_from_a_file_or_stdin(stack: Stack, corpus: str, tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text(f"\n{THEMES}\n")
-    assert stack.json("ask", corpus, "--file", str(tmp_path / "q.txt"))["question"] == THEMES
-    piped = stack.run("ask", corpus, "--file", "-", "--json", stdin="Who is Maria Chen?")
+    assert stack.call_json("ask", corpus, "--file", str(tmp_path / "q.txt"))["question"] == THEMES
+    piped = stack.call("ask", corpus, "--file", "-", "--json", stdin="Who is Maria Chen?")
     assert piped.json["question"] == "Who is Maria Chen?"
 
 
 def test_many_questions_one_a_line(stack: Stack, corpus: str, tmp_path: Path) -> None:
     questions = ["Who is Maria Chen?", "What does Bayline Shipping do?", "Who is Maria Chen?"]
     (tmp_path / "q.txt").write_text("\n".join(["", *questions, "  "]))
-    done = stack.run("ask", corpus, "--file", str(tmp_path / "q.txt"), "--jsonl")
+    done = stack.call("ask", corpus, "--file", str(tmp_path / "q.txt"), "--jsonl")
     assert done.code == 0, done.err
     answers = [json.loads(line) for line in done.out.splitlines()]
     assert [answer["question"] for answer in answers] == questions
     assert answers[0]["answer"] == answers[2]["answer"] != ""
-    lost = stack.run("ask", "nope", "--file", str(tmp_path / "q.txt"), "--jsonl")
+    lost = stack.call("ask", "nope", "--file", str(tmp_path / "q.txt"), "--jsonl")
     assert (lost.code, json.loads(lost.out.splitlines()[0])["error"]["code"]) == (2, "corpus_not_found")
 
 
 def test_stream_prints_the_answer_once(stack: Stack, corpus: str) -> None:
-    done = stack.run("ask", corpus, THEMES, "--stream", "--no-cache")
+    done = stack.call("ask", corpus, THEMES, "--stream", "--no-cache")
     assert done.code == 0, done.err
-    answer = stack.json("ask", corpus, THEMES)["answer"]
+    answer = stack.call_json("ask", corpus, THEMES)["answer"]
     assert done.out.count(answer.splitlines()[0]) == 1
     assert "batches:" in done.out
 
 
 def test_plans(stack: Stack, corpus: str) -> None:
-    one = stack.json("ask", corpus, THEMES, "--plan", "--leaves")
+    one = stack.call_json("ask", corpus, THEMES, "--plan", "--leaves")
     assert one["selection"]["strategy"] == "leaves"
-    every = stack.json("ask", corpus, THEMES, "--plan", "all")
+    every = stack.call_json("ask", corpus, THEMES, "--plan", "all")
     assert len(every) > 5
-    assert "leaves" in stack.run("ask", corpus, THEMES, "--plan", "all").out
+    assert "leaves" in stack.call("ask", corpus, THEMES, "--plan", "all").out
 
 
 def test_export(stack: Stack, corpus: str, tmp_path: Path) -> None:
-    done = stack.json("export", corpus, str(tmp_path / "out"))
+    done = stack.call_json("export", corpus, str(tmp_path / "out"))
     assert {"entities.parquet", "communities.parquet", "community_reports.parquet"} <= set(done["files"])
     assert all((tmp_path / "out" / name).read_bytes()[:4] == b"PAR1" for name in done["files"] if "parquet" in name)
     (tmp_path / "file").write_text("")
-    assert stack.run("export", corpus, str(tmp_path / "file")).code == 2
+    assert stack.call("export", corpus, str(tmp_path / "file")).code == 2
 
 
 def test_lists(stack: Stack, corpus: str) -> None:
-    (entry,) = (c for c in stack.json("corpora")["corpora"] if c["name"] == corpus)
+    (entry,) = (c for c in stack.call_json("corpora")["corpora"] if c["name"] == corpus)
     assert entry["version"].startswith("v-")
     assert entry["counts"]["documents"] == 3
     assert entry["indexing"] == ""
-    jobs = stack.json("jobs")["jobs"]
+    jobs = stack.call_json("jobs")["jobs"]
     assert {job["kind"] for job in jobs} <= {"corpus", "query"}
-    view = stack.json("job", jobs[-1]["job_id"])
+    view = stack.call_json("job", jobs[-1]["job_id"])
     kinds = [event["type"] for event in view["events"]]
     assert kinds[0] == "job.submitted"
     assert kinds[-1] == "job.ended"
     assert [event["seq"] for event in view["events"]] == sorted(event["seq"] for event in view["events"])
     assert view["progress"]["stages"][0]["stage"] == "ingest"
-    assert corpus in stack.run("corpora").out
+    assert corpus in stack.call("corpora").out
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_lists(stack: Stack, corpus: str) -> None:
 )
 @pytest.mark.usefixtures("corpus")
 def test_what_is_not_there_is_one_line_and_exit_2(stack: Stack, words: list[str], code: str) -> None:
-    done = stack.run(*words, "--json")
+    done = stack.call(*words, "--json")
     assert (done.code, done.json["error"]["code"]) == (2, code)
     assert "Traceback" not in done.err
 
@@ -178,21 +178,21 @@ def test_a_second_up_on_the_folder_is_refused_and_harms_nothing(stack: Stack, co
     done = stack.run("up")
     assert done.code == 2
     assert "already runs on" in done.err
-    assert stack.json("tree", corpus)["communities"]
+    assert stack.call_json("tree", corpus)["communities"]
 
 
 def test_detach_follow_result_and_busy(stack: Stack, folder: Path) -> None:
-    first = stack.json("index", str(folder), "--corpus", "detached", "--detach")
+    first = stack.call_json("index", str(folder), "--corpus", "detached", "--detach")
     assert first["status"] == "queued"
-    followed = stack.run("job", first["job_id"], "--follow", "--json")
+    followed = stack.call("job", first["job_id"], "--follow", "--json")
     assert followed.code == 0
     assert followed.json["status"] == "published"
-    assert stack.json("job", first["job_id"], "--result")["corpus"] == "detached"
+    assert stack.call_json("job", first["job_id"], "--result")["corpus"] == "detached"
 
 
 def test_an_index_of_what_cannot_be_read_fails_in_words(stack: Stack, tmp_path: Path) -> None:
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 64)
-    done = stack.run("index", str(tmp_path), "--corpus", "noise")
+    done = stack.call("index", str(tmp_path), "--corpus", "noise")
     assert done.code in {2, 4}
     assert "noise.bin" in done.out + done.err
     assert "Traceback" not in done.out + done.err
@@ -229,7 +229,7 @@ def test_ctrl_c_detaches_an_index_and_cancels_a_question(
         assert index.returncode == 0, out + err
         assert "communitree job" in err
         job = err.split("communitree job ")[1].split()[0]
-        busy = stack.run("index", str(folder), "--corpus", "left alone", "--json")
+        busy = stack.call("index", str(folder), "--corpus", "left alone", "--json")
         assert (busy.code, busy.json["error"]["code"]) == (2, "corpus_busy")
 
         before = {j["job_id"] for j in client.jobs()}
@@ -252,12 +252,12 @@ def test_cancel_and_resume(stack: Stack, client: Client, folder: Path) -> None:
     pids = paused(stack)
     try:
         job = client.submit_index(folder, "resumed")
-        assert stack.json("cancel", job)["status"] == "cancelled"
-        assert stack.run("job", job, "--result", "--json").code == 4
+        assert stack.call_json("cancel", job)["status"] == "cancelled"
+        assert stack.call("job", job, "--result", "--json").code == 4
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-    new = stack.json("resume", job)["job_id"]
+    new = stack.call_json("resume", job)["job_id"]
     assert client.wait_index(new, timeout=200).status == "published"
     with pytest.raises(UsageError, match="nothing left to do"):
         client.resume(new)
@@ -285,12 +285,12 @@ def test_delete_and_gc(stack: Stack, client: Client, folder: Path) -> None:
     client.index(folder, "gone")
     old = next(c["version"] for c in client.corpora() if c["name"] == "gone")
     client.index(folder, "gone")
-    dry = stack.json("gc", "--dry-run")
+    dry = stack.call_json("gc", "--dry-run")
     assert f"gone/{old}" in dry["versions"]
-    assert stack.json("gc")["versions"] == dry["versions"]
-    assert stack.json("gc")["versions"] == []
+    assert stack.call_json("gc")["versions"] == dry["versions"]
+    assert stack.call_json("gc")["versions"] == []
     assert client.tree("gone").communities
-    assert stack.json("delete", "gone", "--yes")["objects"] > 10
+    assert stack.call_json("delete", "gone", "--yes")["objects"] > 10
     with pytest.raises(CorpusNotFound):
         client.tree("gone")
     assert "gone" not in {c["name"] for c in client.corpora()}
