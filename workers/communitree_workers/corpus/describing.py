@@ -52,7 +52,7 @@ async def describe(context: UnitContext) -> Outcome:
     key = keys.unit(args["corpus"], "describe", context.unit.id)
     if context.attempt > 1 and await context.to_thread(context.services.store.exists, key):
         return Outcome(event={"reused": 1})
-    options = context.corpus_request()[1]
+    _, options = await context.to_thread(context.corpus_request)
     body = json.loads(
         await context.load(keys.build(args["corpus"], args["version"], f"describe/{context.unit.id}.json"))
     )

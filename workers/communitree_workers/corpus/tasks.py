@@ -109,9 +109,9 @@ def _extract_units(
 async def extract(context: UnitContext) -> Outcome:
     """Find entities and relationships in one shard of text units."""
     args = context.args
-    corpus, options = args["corpus"], context.corpus_request()[1]
+    corpus, (_, options) = args["corpus"], await context.to_thread(context.corpus_request)
     key = context.keys.unit(corpus, "extract", context.unit.id)
-    if context.attempt > 1 and context.services.store.exists(key):
+    if context.attempt > 1 and await context.to_thread(context.services.store.exists, key):
         return Outcome(event={"reused": 1})
     tables = await context.to_thread(lambda: context.read(corpus, args["version"], TEXT_UNITS, made_by="ingest"))
     table = tables[TEXT_UNITS].slice(args["start"], args["rows"])

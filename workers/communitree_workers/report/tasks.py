@@ -141,7 +141,7 @@ async def write(context: UnitContext) -> Outcome:
         report = extractive.write_report(evidence, args["language"])
         await context.save(key, report.to_json())
         return Outcome(event={**event, "title": report.title})
-    options = context.corpus_request()[1]
+    _, options = await context.to_thread(context.corpus_request)
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
     request = ChatRequest(
         messages=prompt.messages(evidence, options.report, options.prompts),
