@@ -17,6 +17,11 @@ redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 's
 redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
 local out = {}
 sweep(t, j, tonumber(ARGV[5]), out)
-redis.call('ZREMRANGEBYSCORE', P .. 'jobs:' .. t, '-inf', now() - tonumber(ARGV[5]))
+-- A look's keys live for minutes only: its end says nothing about the age of the tenant's other jobs.
+if record[1] == 'look' then
+  redis.call('ZREM', P .. 'jobs:' .. t, j)
+else
+  redis.call('ZREMRANGEBYSCORE', P .. 'jobs:' .. t, '-inf', now() - tonumber(ARGV[5]))
+end
 if state == 'cancelled' then redis.call('PUBLISH', P .. 'cancelled', t .. '|' .. j) end
 return {'ok', unpack(out)}
