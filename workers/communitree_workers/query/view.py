@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,15 +22,23 @@ from communitree_shared.tables import (
 )
 from communitree_shared.tokens import DEFAULT_ENCODING
 from communitree_workers.query.blocks import bits, build_blocks
-from communitree_workers.query.corpus_view import CorpusView, IntArray
+from communitree_workers.query.corpus_view import CorpusView, IntArray, gather
 from communitree_workers.query.lexicon import Lexicon
 from communitree_workers.query.overview import build_overview
 from communitree_workers.query.rows import NEUTRAL_RANK, default_tokens, rank_cell, weight_cell
+from communitree_workers.tables.columns import flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables, conform, empty
 from communitree_workers.text.words import language, terms
 
 __all__ = ["CorpusView", "build_view"]
 
+#: Kinds of evidence, and the tables that their ids are of.
+_EVIDENCE = {
+    "entities": ENTITIES,
+    "relationships": RELATIONSHIPS,
+    "claims": COVARIATES,
+    "text_units": TEXT_UNITS,
+}
 #: Leaves' entity titles are searched too: rare names often stand nowhere else.
 _TITLES_A_LEAF = 40
 
@@ -53,10 +59,9 @@ def build_view(tables: Tables, encoding: str = DEFAULT_ENCODING) -> CorpusView:
     )
     child_ptr, child_idx = _children(parent)
     units = get[TEXT_UNITS].sort_by([("human_readable_id", "ascending"), ("id", "ascending")])
-    unit_number = {id: i for i, id in enumerate(units["id"].to_pylist())}
-    held = [_numbers(ids, unit_number) for ids in communities["text_unit_ids"].to_pylist()]
+    held_ptr, held_idx = _held(communities["text_unit_ids"], units["id"], n)
     weight = np.asarray(communities["weight"].to_numpy(), dtype=np.int64)
-    weight = np.where(weight > 0, weight, [len(h) for h in held]).astype(np.int64)
+    weight = np.where(weight > 0, weight, np.diff(held_ptr)).astype(np.int64)
     rank = np.array([_rank(r.get("rank")) for r in reports], dtype=np.float64)
     titles = [(r.get("title") or t or "") for r, t in zip(reports, communities["title"].to_pylist(), strict=True)]
     tokens, tokens_summary = _row_tokens(community, level, weight, rank, titles, reports, encoding)
@@ -67,9 +72,7 @@ def build_view(tables: Tables, encoding: str = DEFAULT_ENCODING) -> CorpusView:
     keys = [key or str(c) for key, c in zip(communities["key"].to_pylist(), community.tolist(), strict=True)]
     # Which node's row is cheaper decides a cut; a chain's single child has the same mass, so only tokens differ.
     share = bits(mass, int(mass[parent < 0].sum()))
-    read = _read(reports, get, held, unit_number, mass)
-    held_ptr, held_idx = _csr(held)
-    read_ptr, read_idx = _csr(read)
+    read_ptr, read_idx = _read(reports, get, (held_ptr, held_idx), units, mass)
     ones = np.ones(n, dtype=np.int64)
     document_titles, unit_document = _documents(get[DOCUMENTS], units)
     return CorpusView(
@@ -132,13 +135,16 @@ def _children(parent: IntArray) -> tuple[IntArray, IntArray]:
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64), order.astype(np.int64)
 
 
-def _numbers(ids: Iterable[str] | None, number: Mapping[str, int]) -> list[int]:
-    return sorted({number[id] for id in ids or () if id in number})
+def _held(lists: pa.ChunkedArray, ids: pa.ChunkedArray, rows: int) -> tuple[IntArray, NDArray[np.int32]]:
+    """Return, as CSR, the positions in `ids` of what each row of a list column names, ascending."""
+    owner, named = flatten(lists)
+    place = positions(named, ids)
+    owner, place = unique_pairs(owner[place >= 0], place[place >= 0])
+    return _pointers(owner, rows), place.astype(np.int32)
 
 
-def _csr(rows: list[list[int]]) -> tuple[IntArray, NDArray[np.int32]]:
-    ptr = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64))).astype(np.int64)
-    return ptr, np.fromiter((x for row in rows for x in row), dtype=np.int32, count=int(ptr[-1]))
+def _pointers(owner: IntArray, rows: int) -> IntArray:
+    return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=rows)))).astype(np.int64)
 
 
 def _row_tokens(
@@ -172,33 +178,45 @@ def _shown(kinds: list[str], generated: list[str], readable: NDArray[np.bool_]) 
 def _read(
     reports: list[dict[str, Any]],
     get: Tables,
-    held: list[list[int]],
-    unit_number: Mapping[str, int],
+    held: tuple[IntArray, NDArray[np.int32]],
+    units: pa.Table,
     mass: IntArray,
-) -> list[list[int]]:
-    """Text units whose rows or text stood in each report's own evidence, the most mentioned first."""
-    entities, relationships = _unit_lists(get[ENTITIES], unit_number), _unit_lists(get[RELATIONSHIPS], unit_number)
-    claims = {
-        id: [unit_number[unit]]
-        for id, unit in zip(get[COVARIATES]["id"].to_pylist(), get[COVARIATES]["text_unit_id"].to_pylist(), strict=True)
-        if unit in unit_number
-    }
-    out: list[list[int]] = []
-    for i, report in enumerate(reports):
+) -> tuple[IntArray, NDArray[np.int32]]:
+    """Text units whose rows or text stood in each report's own evidence, the most mentioned first, as CSR."""
+    named: dict[str, tuple[list[int], list[str]]] = {kind: ([], []) for kind in _EVIDENCE}
+    owners: list[IntArray] = []
+    places: list[IntArray] = []
+    for node, report in enumerate(reports):
         evidence = orjson.loads(report["evidence"]) if report.get("evidence") else {}
-        mentions = Counter(_numbers(evidence.get("text_units"), unit_number))
-        for kind, lists in (("entities", entities), ("relationships", relationships), ("claims", claims)):
-            for id in evidence.get(kind) or ():
-                mentions.update(lists.get(id, ()))
-        if not evidence and report and int(report.get("direct") or 0) >= int(mass[i]) > 0:
-            mentions.update(held[i])  # an imported report that must have seen all of its community
-        out.append(sorted(mentions, key=lambda unit: (-mentions[unit], unit)))
-    return out
+        for kind, (nodes, ids) in named.items():
+            found = evidence.get(kind) or ()
+            nodes.extend([node] * len(found))
+            ids.extend(found)
+        if not evidence and report and int(report.get("direct") or 0) >= int(mass[node]) > 0:
+            whole = held[1][held[0][node] : held[0][node + 1]]  # an imported report that must have seen everything
+            owners.append(np.full(len(whole), node, dtype=np.int64))
+            places.append(whole.astype(np.int64))
+    for kind, (nodes, ids) in named.items():
+        owner, row = np.array(nodes, dtype=np.int64), positions(pa.array(ids, pa.string()), get[_EVIDENCE[kind]]["id"])
+        owner, row = owner[row >= 0], row[row >= 0]
+        ptr, idx = _units_of(kind, get, units)
+        owners.append(np.repeat(owner, ptr[row + 1] - ptr[row]))
+        places.append(idx[gather(ptr, row)].astype(np.int64))
+    owner, place = np.concatenate(owners), np.concatenate(places)
+    width = max(1, units.num_rows)
+    packed, times = np.unique(owner * width + place, return_counts=True)
+    owner, place = packed // width, packed % width
+    order = np.lexsort((place, -times, owner))
+    return _pointers(owner, len(reports)), place[order].astype(np.int32)
 
 
-def _unit_lists(table: pa.Table, number: Mapping[str, int]) -> dict[str, list[int]]:
-    ids, lists = table["id"].to_pylist(), table["text_unit_ids"].to_pylist()
-    return {id: [number[u] for u in units or () if u in number] for id, units in zip(ids, lists, strict=True)}
+def _units_of(kind: str, get: Tables, units: pa.Table) -> tuple[IntArray, NDArray[np.int32]]:
+    table = get[_EVIDENCE[kind]]
+    if kind in ("entities", "relationships"):
+        return _held(table["text_unit_ids"], units["id"], table.num_rows)
+    place = positions(table["text_unit_id" if kind == "claims" else "id"], units["id"])
+    rows = np.flatnonzero(place >= 0)
+    return _pointers(rows, table.num_rows), place[rows].astype(np.int32)
 
 
 def _documents(documents: pa.Table, units: pa.Table) -> tuple[list[str], IntArray]:
