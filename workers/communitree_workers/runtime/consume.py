@@ -187,7 +187,6 @@ class Main:
 
     def on_ready(self, **_: Any) -> None:
         """Start what runs in threads of the main process."""
-        self.unpark()
         own = Ledger(redis_client(self.settings), patience=5)
         own.token = self.worker.token
         store, publisher = Store(self.settings, patience=30), Publisher(self.settings, own)
@@ -196,6 +195,10 @@ class Main:
         threading.Thread(target=door.run, name="intake", daemon=True).start()
         if self.worker.kind == "models":
             threading.Thread(target=self.listen, name="cancel", daemon=True).start()
+        try:
+            self.unpark()
+        except Exception:  # what is parked can wait for the next start; this worker cannot do without its threads
+            log.exception("parked messages were not put back")
 
     def beat(self, parent: Any) -> None:
         """Keep the leases of what runs, and the broker's record of what was taken."""
