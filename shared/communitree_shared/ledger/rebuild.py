@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from redis.exceptions import RedisError
+
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
+from communitree_shared.errors import InfrastructureError
 from communitree_shared.keys import Keys
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.entry import entry, parse_request
@@ -30,11 +33,22 @@ def rebuild(settings: Settings, store: Store, ledger: Ledger, publisher: Publish
         marked = {key[len(folder) :] for key in store.keys(folder)}
         members: Any = ledger.redis.zrange(rk.OPEN_JOBS, 0, -1)
         known = {m.split("|")[1] for m in members if m.split("|")[0] == tenant}
-        mended = [j for j in sorted(marked | known) if _mend(settings, store, ledger, publisher, keys, j)]
+        mended = [j for j in sorted(marked | known) if _mended(settings, store, ledger, publisher, keys, j)]
         changed += [f"{tenant}|{job}" for job in mended]
     if changed:
         log.warning("Redis had lost writes: %d jobs were taken up again from the object store", len(changed))
     return changed
+
+
+def _mended(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher, keys: Keys, job: str) -> bool:
+    """Mend one job; one that cannot be read must not keep the others, nor the reconciler, from going on."""
+    try:
+        return _mend(settings, store, ledger, publisher, keys, job)
+    except (InfrastructureError, RedisError):
+        raise
+    except Exception:
+        log.exception("job %s of %s cannot be taken up again", job, keys.tenant)
+        return False
 
 
 def _mend(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher, keys: Keys, job: str) -> bool:
