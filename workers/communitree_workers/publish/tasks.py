@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from communitree_shared.errors import IntegrityError
+from communitree_shared.errors import Cancelled, IntegrityError
 from communitree_shared.messages import CorpusRequest
 from communitree_shared.options import IndexOptions
 from communitree_shared.results import (
@@ -76,6 +76,9 @@ def publish(context: UnitContext) -> Outcome:
         "format": 1,
     }  # fmt: skip
     store.put(keys.manifest(request.corpus, request.version), orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))
+    state = context.services.ledger.record(context.message.tenant, context.message.job).get("state", "")
+    if state not in {"queued", "running"}:
+        raise Cancelled(f"Job {context.message.job} has ended: its version is not published.")
     store.put_json(
         keys.current(request.corpus), {"version": request.version, "corpus": request.corpus, "published": time.time()}
     )
@@ -87,7 +90,8 @@ def publish(context: UnitContext) -> Outcome:
 def end(context: UnitContext, status: str, result: dict[str, Any], reason: str = "") -> None:
     """Write a job's result, once, and end it."""
     key = context.keys.job(context.message.job, "result.json")
-    context.services.store.put_new(key, orjson.dumps(result))
+    if not context.services.store.put_new(key, orjson.dumps(result)):
+        status = str(context.services.store.get_json(key).get("status", status))  # the first writer's result counts
     context.finish(status, {"result": key, "reason": reason[:500]}, reason)
 
 
