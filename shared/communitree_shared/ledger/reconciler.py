@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 #: An outbox entry older than this has lost its caller.
 OUTBOX_AGE = 2.0
 
+#: A job past its deadline that has not ended is looked at again after so many milliseconds.
+LATE = 10_000
+
 
 class Reconciler:
     """Ticks in a thread of its own until stopped."""
@@ -111,6 +114,8 @@ class Reconciler:
                     self.publisher.publish(self.ledger.expire(tenant, job, stage, "deadline"))
             if not over:
                 client.zadd(rk.DEADLINES, {str(member): final}, xx=True)
+            elif record.get("state") in {"queued", "running"}:  # until it has ended: a stage may have opened just now
+                client.zadd(rk.DEADLINES, {str(member): time.time() * 1000 + LATE}, xx=True)
             else:
                 client.zrem(rk.DEADLINES, str(member))
 
