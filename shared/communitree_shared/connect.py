@@ -17,6 +17,7 @@ _OPTIONS: dict[str, Any] = {
     "socket_keepalive": True,
     "health_check_interval": 10,
     "decode_responses": True,
+    "encoding_errors": "replace",  # what anyone may write into a stream must not end the reader
 }
 
 

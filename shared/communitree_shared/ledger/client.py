@@ -22,7 +22,13 @@ T = TypeVar("T")
 #: Messages of a stage beyond this many are staged in parts, so that no single command is huge.
 STAGING_ABOVE = 500
 
-_AWAY = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError)
+_AWAY = (
+    redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError,
+    redis.exceptions.OutOfMemoryError, redis.exceptions.MasterDownError,
+)  # fmt: skip
+
+#: Refusals that pass: a script of another holds the server up, or its disk is full.
+_FOR_NOW = ("BUSY ", "MISCONF ", "NOREPLICAS ")
 
 
 @dataclass(frozen=True)
@@ -253,7 +259,9 @@ class Ledger:
                 raise InfrastructureError(
                     f"Redis refused us: {error}.", hint="Check the password in COMMUNITREE_REDIS_URL."
                 ) from None
-            except _AWAY as error:
+            except (*_AWAY, redis.ResponseError) as error:
+                if not isinstance(error, _AWAY) and not str(error).startswith(_FOR_NOW):
+                    raise
                 if time.monotonic() + pause > deadline:
                     raise InfrastructureError(
                         f"Redis did not answer within {self.patience:.0f} s: {error}.",
