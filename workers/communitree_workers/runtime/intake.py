@@ -11,6 +11,7 @@ import hashlib
 import logging
 import re
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -49,6 +50,8 @@ class Intake:
         self.settings, self.store, self.ledger, self.publisher = settings, store, ledger, publisher
         self.name = uuid.uuid4().hex
         self.stop = threading.Event()
+        self._known: list[str] = []
+        self._look_again = 0.0
 
     def run(self) -> None:
         """Take requests until stopped. Never raises: what fails is tried again."""
@@ -59,6 +62,9 @@ class Intake:
                     taken = sum(self.serve(tenant) for tenant in self._tenants())
             except (redis.RedisError, OSError, CommunitreeError) as error:
                 log.warning("the intake waits: %s", error)
+                self.stop.wait(2)
+            except Exception:  # an intake that ends is worse than one that errs: say it and go on
+                log.exception("the intake erred; it goes on")
                 self.stop.wait(2)
             if not taken:
                 self.stop.wait(PAUSE)
@@ -99,8 +105,13 @@ class Intake:
             told |= {"type": "accepted", "job": self._submit(jobs, entry, request)}
         except (AdmissionRefused, InfrastructureError):
             raise
+        except (redis.RedisError, OSError):
+            raise
         except CommunitreeError as error:
             told |= {"type": "rejected", "code": error.code, "message": error.message[:1000], "hint": error.hint[:500]}
+        except Exception as error:  # whatever it holds, it must not end the intake of all tenants
+            log.exception("the request %s of %s could not be taken", entry, jobs.tenant)
+            told |= {"type": "rejected", "code": "error", "message": f"{type(error).__name__}: {error}"[:1000]}
         return told
 
     def _submit(self, jobs: Jobs, entry: str, request: StreamRequest) -> str:
@@ -131,11 +142,18 @@ class Intake:
         return int(self.ledger._run("settle", tenant, entry, compact(flat)))
 
     def _tenants(self) -> list[str]:
+        """Return whose streams there are; looking through all keys takes a twentieth of the time at most."""
+        began = time.monotonic()
+        if began < self._look_again:
+            return self._known
         prefix = rk.requests("")
         found = [
             str(key)[len(prefix) :] for key in self.ledger.redis.scan_iter(prefix + "*", count=1000, _type="stream")
         ]
-        return sorted(t for t in found if _TENANT.match(t))
+        self._known = sorted(t for t in found if _TENANT.match(t))
+        ended = time.monotonic()
+        self._look_again = ended + min(30.0, 20 * (ended - began))
+        return self._known
 
     def _elected(self) -> bool:
         client, life = self.ledger.redis, 10_000
