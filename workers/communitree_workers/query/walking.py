@@ -6,9 +6,12 @@ Ratings are kept per (report, question, prompt, model), so that an equal questio
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import Any
+
+import redis
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.ledger import Stage, Step
@@ -177,7 +180,10 @@ def _rating_key(context: UnitContext, prompt: str, question: str, text: str, opt
 
 
 def _known(context: UnitContext, keys: dict[int, str]) -> dict[int, float]:
-    values: Any = context.services.ledger.redis.mget(list(keys.values()))
+    try:
+        values: Any = context.services.ledger.redis.mget(list(keys.values()))
+    except redis.RedisError:
+        return {}  # what cannot be looked up is rated
     return {c: float(v) for c, v in zip(keys, values, strict=True) if v is not None}
 
 
@@ -185,4 +191,5 @@ def _keep(context: UnitContext, ratings: dict[str, float]) -> None:
     pipe = context.services.ledger.redis.pipeline(transaction=False)
     for key, rating in ratings.items():
         pipe.set(key, rating, ex=int(context.services.settings.map_cache_ttl))
-    pipe.execute()
+    with contextlib.suppress(redis.RedisError):  # what is not kept is rated again, some day
+        pipe.execute()
