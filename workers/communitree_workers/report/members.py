@@ -40,6 +40,7 @@ _TABLES = {
     "claims": names.COVARIATES,
     "text_units": names.TEXT_UNITS,
 }
+_MEMBERS = {"entities": "entity_ids", "relationships": "relationship_ids", "claims": "covariate_ids"}
 _CONTENT = {
     "entities": ("title", "description", "id"),
     "relationships": ("source", "target", "description", "id"),
@@ -94,9 +95,13 @@ class Corpus:
         self._unit_numbers = _ints(self._tables["text_units"]["human_readable_id"])
         self._tails: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
+        self._members: dict[str, tuple[Ints, Ints]] = {}
         self._units: dict[int, Ints] | None = None
         self.costs = {kind: self._costs(kind) for kind in KINDS}
         self._rank = {kind: _content_rank(self._tables[kind], columns) for kind, columns in _CONTENT.items()}
+        #: Place of each relationship by weight, then content.
+        self._edge_rank = np.empty(len(self.weight), dtype=np.int64)
+        self._edge_rank[np.lexsort((self._rank["relationships"], -self.weight))] = np.arange(len(self.weight))
 
     def tails(self, kind: str) -> list[str]:
         """Return the rendered rows of a kind without their numbers; rendered on first use."""
@@ -138,12 +143,12 @@ class Corpus:
 
     def level(self, level: int) -> list[Community]:
         """Return the communities of a level with their rows."""
-        table = self._communities.filter(pc.equal(self._communities["level"], level))
-        n = table.num_rows
-        mine = np.arange(n, dtype=np.int64)
-        c_entity, entity = self._explode(table["entity_ids"].combine_chunks(), "entities", mine, "community")
-        c_edge, edge = self._explode(table["relationship_ids"].combine_chunks(), "relationships", mine, "community")
-        c_claim, claim = self._explode(table["covariate_ids"].combine_chunks(), "claims", mine, "community")
+        where = np.flatnonzero(np.asarray(pc.equal(self._communities["level"], level)))
+        table = self._communities.take(pa.array(where))
+        n = len(where)
+        c_entity, entity = self._held("entities", where)
+        c_edge, edge = self._held("relationships", where)
+        c_claim, claim = self._held("claims", where)
 
         # A slot is one (community, entity) pair; overlapping communities of imported trees have a slot each.
         width = max(1, len(self.ids["entities"]))
@@ -158,7 +163,7 @@ class Corpus:
         np.add.at(strength, start, weight)
         np.add.at(strength, end, weight)
 
-        by_edge = np.lexsort((self._rank["relationships"][edge], -weight, -(degree[start] + degree[end]), c_edge))
+        by_edge = np.lexsort((self._edge_rank[edge], -(degree[start] + degree[end]), c_edge))
         by_entity = np.lexsort((self._rank["entities"][entity], -strength, -degree, c_entity))
         subject = self.claim_entity[claim]
         about = np.where(subject >= 0, _slot(slots, c_claim * width + subject), -1)
@@ -189,6 +194,18 @@ class Corpus:
             costs["text_units"] = int(self.costs["text_units"][rows["text_units"]].sum())
             out.append(Community(number, key, at, size, mass, tuple(children or ()), tuple(documents[i]), rows, costs))
         return out
+
+    def _held(self, kind: str, where: Ints) -> tuple[Ints, Ints]:
+        """Return (place in `where`, row) for each row that these communities hold; ids are looked up once for all."""
+        if kind not in self._members:
+            lists = self._communities[_MEMBERS[kind]].combine_chunks()
+            owner, found = self._explode(lists, kind, np.arange(len(lists), dtype=np.int64), "community")
+            self._members[kind] = np.searchsorted(owner, np.arange(len(lists) + 1)), found
+        starts, found = self._members[kind]
+        lengths = starts[where + 1] - starts[where]
+        owner = np.repeat(np.arange(len(where), dtype=np.int64), lengths)
+        first = np.cumsum(lengths) - lengths
+        return owner, found[np.arange(len(owner), dtype=np.int64) - first[owner] + starts[where][owner]]
 
     def direct_mass(self, rows: dict[str, list[int]], community: Community) -> int:
         """Return the mass of the entities whose row is among `rows`; for text without entities, the share shown."""

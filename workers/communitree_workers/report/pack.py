@@ -72,6 +72,9 @@ class Problem:
     children: Sequence[Child] = ()
     pairs: Callable[[], Iterable[Pair]] = tuple
 
+    def __post_init__(self) -> None:
+        self.kinds = [kind for kind in KINDS if len(self.costs[kind])]
+
 
 @dataclass
 class Packed:
@@ -87,7 +90,7 @@ class Packed:
 
 def pack(problem: Problem) -> Packed:
     """Return what goes into the prompt: at most `room` tokens, headings included; nothing where room is short."""
-    kinds = [kind for kind in KINDS if len(problem.costs[kind])]
+    kinds = problem.kinds
     room = problem.room - sum(problem.heads[kind] for kind in kinds)
     total = sum(int(problem.costs[kind].sum()) for kind in kinds)
     if total <= room:
@@ -106,7 +109,7 @@ def _substitute(problem: Problem, room: int) -> Packed:
     raw = np.zeros(n, dtype=np.int64)
     held = np.zeros(n, dtype=np.int64)
     between = 0
-    for kind in KINDS:
+    for kind in problem.kinds:
         owner, cost = problem.owners[kind], problem.costs[kind]
         mine = owner >= 0
         raw += np.bincount(owner[mine], weights=cost[mine], minlength=n).astype(np.int64)
@@ -123,8 +126,8 @@ def _substitute(problem: Problem, room: int) -> Packed:
     kept = best_subset(gain, [int(held[i]) for i in replaceable], capacity)
     away = set(replaceable) - {replaceable[k] for k in kept}
     packed = Packed(_none(problem), reports=_by_mass(problem, away), left=capacity - sum(gain[k] for k in kept))
-    gone = {kind: np.isin(problem.owners[kind], list(away)) for kind in KINDS}
-    for kind in KINDS:
+    gone = {kind: np.isin(problem.owners[kind], list(away)) for kind in problem.kinds}
+    for kind in problem.kinds:
         packed.rows[kind] = ~gone[kind]
     _fill(problem, packed, gone)
     return packed
@@ -153,7 +156,7 @@ def _aggregate(problem: Problem, room: int, raw: Ints, least: Mapping[int, int])
             allowance -= title
             named[i] = title
     packed.left -= sum(named.values())
-    _fill(problem, packed, {kind: problem.owners[kind] < 0 for kind in KINDS}, limit=room // _BETWEEN_SHARE)
+    _fill(problem, packed, {kind: problem.owners[kind] < 0 for kind in problem.kinds}, limit=room // _BETWEEN_SHARE)
     for i in order:
         full = least.get(i, int(raw[i]))
         upgrade = full - named.get(i, 0)
@@ -164,7 +167,7 @@ def _aggregate(problem: Problem, room: int, raw: Ints, least: Mapping[int, int])
         if i in least:
             packed.reports.append(i)
             continue
-        for kind in KINDS:
+        for kind in problem.kinds:
             packed.rows[kind] |= problem.owners[kind] == i
     packed.titles = [i for i in order if i in named]
     _fill(problem, packed, {kind: ~mask for kind, mask in packed.rows.items()})
@@ -176,9 +179,9 @@ def _fill(problem: Problem, packed: Packed, wanted: Mapping[str, Mask], limit: i
     room = packed.left if limit is None else min(packed.left, limit)
     if room <= 0:
         return
-    total = {kind: int(problem.costs[kind][wanted[kind]].sum()) for kind in KINDS}
+    total = {kind: int(problem.costs[kind][wanted[kind]].sum()) for kind in problem.kinds}
     whole = sum(total.values())
-    shares = [(kind, room * total[kind] // whole) for kind in KINDS if total[kind]]
+    shares = [(kind, room * total[kind] // whole) for kind in problem.kinds if total[kind]]
     spent = 0
     for kind, share in [*shares, *((kind, room) for kind, _ in shares)]:
         free = wanted[kind] & ~packed.rows[kind]

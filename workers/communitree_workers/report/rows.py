@@ -9,7 +9,7 @@ exactly the sum of its rows' tokens, and each row needs to be counted only once 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -84,9 +84,12 @@ def _day(date: str | None) -> str:
 
 def tails(kind: str, table: pa.Table) -> list[str]:
     """Return each row of a table of this kind as it is rendered, without its number."""
+    return list(_tails(kind, table))
+
+
+def _tails(kind: str, table: pa.Table) -> Iterator[str]:
     columns = [table[column].to_pylist() for column in _FIELDS[kind]]
-    make = _claim if kind == "claims" else line
-    return [make(*row) for row in zip(*columns, strict=True)]
+    return map(_claim if kind == "claims" else line, *columns)
 
 
 def numbered(numbers: Iterable[int], rest: Iterable[str]) -> list[str]:
@@ -102,7 +105,8 @@ def count(rows: Iterable[str], encoding: str) -> list[int]:
 
 def count_table(kind: str, table: pa.Table, encoding: str) -> pa.Array:
     """Return the tokens of each row of a table of this kind, as int64."""
-    rows = numbered(table["human_readable_id"].to_pylist(), tails(kind, table))
+    numbers = table["human_readable_id"].to_pylist()
+    rows = (f"{number},{tail}\n" for number, tail in zip(numbers, _tails(kind, table), strict=True))
     return pa.array(count(rows, encoding), pa.int64())
 
 
