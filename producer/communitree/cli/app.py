@@ -60,6 +60,8 @@ def run(words: list[str]) -> int:
         result = build()(list(_joined(words)), prog_name="communitree", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except typer.Exit as ended:
+        if ended.exit_code == 130:  # typer's word for Ctrl-C
+            say("stopped")
         return ended.exit_code
     except (typer.Abort, KeyboardInterrupt):
         say("stopped")
