@@ -231,6 +231,19 @@ class Ledger:
         start = "-" if after == "-" else f"({after}"
         return self._call(lambda: list(self.redis.xrange(key, start)))  # type: ignore[arg-type]
 
+    def value(self, key: str) -> str | None:
+        """Return the value of a key."""
+        return self._call(lambda: self.redis.get(key))  # type: ignore[return-value]
+
+    def claim(self, key: str, value: str, ttl_s: float) -> str:
+        """Give a key a value unless it has one; return the value it has."""
+
+        def claim() -> str:
+            taken = self.redis.set(key, value, nx=True, ex=int(ttl_s))
+            return value if taken else str(self.redis.get(key) or value)
+
+        return self._call(claim)
+
     def wait(self) -> None:
         """Wait until Redis answers."""
         self._call(self.redis.ping)

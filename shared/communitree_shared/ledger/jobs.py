@@ -102,7 +102,7 @@ class Jobs:
             job=job or _new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
         )
         if options.cache and not options.again:
-            known = self.ledger.redis.get(rk.answer(self.tenant, question_digest(request)))
+            known = self.ledger.value(rk.answer(self.tenant, question_digest(request)))
             if known and self.store.exists(self.keys.job(str(known), "result.json")):
                 return Submitted(str(known), cached=True)
         return self._submit(request, correlation_id, idempotency_key)
@@ -118,37 +118,39 @@ class Jobs:
         return self._submit(LookRequest(job=_new_job("look"), corpus=corpus, version=version, op=op, args=args))
 
     def _same(self, request: Request, key: str) -> str:
-        """Return the job that an idempotency key stands for already, "" where it is new.
+        """Return the job that an idempotency key stands for: this request's own where it is new.
 
         Raises:
             UsageError: it was used for something else.
         """
-        asked = request.model_dump(exclude={"job", "version"})
-        digest = hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-        name, redis = rk.idempotency(self.tenant, key), self.ledger.redis
-        if redis.set(name, f"{request.job} {digest}", nx=True, ex=int(self.settings.job_ttl)):
-            return ""
-        job, known = str(redis.get(name) or f"{request.job} {digest}").split(" ")
+        digest = _digest(request)
+        mine = f"{request.job} {digest}"
+        job, known = self.ledger.claim(rk.idempotency(self.tenant, key), mine, self.settings.job_ttl).split(" ")
         if known != digest:
             raise UsageError(
                 f"The idempotency key {key!r} was used for another request (job {job}).",
                 hint="Use a new key for a new request.",
             )
-        return "" if job == request.job else job
+        return job
 
     def _submit(self, request: Request, correlation_id: str = "", idempotency_key: str = "") -> Submitted:
+        if idempotency_key and (same := self._same(request, idempotency_key)) != request.job:
+            if self.ledger.record(self.tenant, same):
+                return Submitted(same, shared=True)
+            # Who used the key first has not told the ledger of its job, and perhaps never will: it is told here.
+            named = {"version": f"v-{same}"} if isinstance(request, CorpusRequest) else {}
+            request = request.model_copy(update={"job": same, **named})
         job, now = request.job, time.time()
-        if idempotency_key and (same := self._same(request, idempotency_key)):
-            return Submitted(same, shared=True)
         self.store.put_json(self.keys.job(job, "request.json"), request.model_dump())
-        if request.kind != "look":
-            marker = {"kind": request.kind, "submitted": now, "correlation_id": correlation_id}
-            self.store.put_json(self.keys.open_job(job), marker)
         told = entry(self.tenant, request, now, correlation_id)
         status, detail, outgoing = self.ledger.submit(
             self.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
             deadline_ms=told.deadline_ms, limits=self._limits,
         )  # fmt: skip
+        if status in {"ok", "exists"} and request.kind != "look":
+            # Not before: a job whose caller was told of a failure must not be found and run days later.
+            marker = {"kind": request.kind, "submitted": now, "correlation_id": correlation_id}
+            self.store.put_json(self.keys.open_job(job), marker)
         if status in {"busy", "full"} and idempotency_key:
             self.ledger.redis.delete(rk.idempotency(self.tenant, idempotency_key))  # it may be tried again
         if status in {"busy", "full", "shared"}:
@@ -166,6 +168,10 @@ class Jobs:
                 retry_after=5,
             )
         if status == "shared":
+            if idempotency_key:
+                self.ledger.redis.set(
+                    rk.idempotency(self.tenant, idempotency_key), f"{detail} {_digest(request)}", xx=True, keepttl=True
+                )
             return Submitted(detail, shared=True)
         self._publish(outgoing)
         return Submitted(job)
@@ -234,6 +240,12 @@ class Jobs:
             self._publish(outgoing)
             self.store.delete(self.keys.open_job(job))
         return self.record(job).get("state", "")
+
+
+def _digest(request: Request) -> str:
+    """Return what makes two requests the same for an idempotency key."""
+    asked = request.model_dump(exclude={"job", "version"})
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def _new_job(kind: str = "") -> str:
