@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +18,7 @@ class Cache:
         self.limit = limit
         self.size = 0
         self._entries: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._making: dict[str, concurrent.futures.Future[Any]] = {}
         self._lock = threading.Lock()
 
     def get(self, key: str, make: Callable[[], tuple[T, int]]) -> T:
@@ -27,12 +29,25 @@ class Cache:
                 self._entries.move_to_end(key)
                 value: T = found[0]
                 return value
-        value, size = make()
+            making = self._making.get(key)
+            if making is None:
+                mine = self._making[key] = concurrent.futures.Future()
+        if making is not None:  # of a hundred threads that want it at once, one makes it
+            return making.result()  # type: ignore[no-any-return]
+        try:
+            value, size = make()
+        except BaseException as error:
+            with self._lock:
+                del self._making[key]
+            mine.set_exception(error)
+            raise
         with self._lock:
-            if key not in self._entries and size <= self.limit:
+            del self._making[key]
+            if size <= self.limit:
                 self._entries[key] = (value, size)
                 self.size += size
                 while self.size > self.limit:
                     _, (_, freed) = self._entries.popitem(last=False)
                     self.size -= freed
+        mine.set_result(value)
         return value
