@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
+from communitree_shared.errors import InfrastructureError
 from communitree_shared.options import ReadOptions
 from communitree_workers.corpus import read_office, read_rows, read_text
 from communitree_workers.corpus.documents import Document, Problem, Source
@@ -57,6 +58,8 @@ def _read(source: Source, options: ReadOptions) -> Iterator[Document | Problem]:
         return
     try:
         yield from reader(source, options)
+    except InfrastructureError:  # the store is away, not the file bad: the whole is read again later
+        raise
     except ImportError as error:
         yield Problem(source.name, "missing_library", str(error))
     except Exception as error:  # one bad file never stops the rest: parsers raise whatever they like

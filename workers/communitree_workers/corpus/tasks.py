@@ -60,9 +60,7 @@ def ingest(context: UnitContext) -> Outcome:
 
 def _ingest_graph(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> Outcome:
     services = context.services
-    files = {
-        d["name"]: services.store.get(context.keys.document(request.corpus, d["sha256"])) for d in request.documents
-    }
+    files = {d["name"]: uploads.uploaded(context, request, d["name"], d["sha256"]) for d in request.documents}
     graph = read_graph(files, options)
     context.write(request.corpus, request.version, graph.tables, made_by="merge")
     keep = graph.communities is not None and not options.cluster.recluster
