@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from communitree_shared.options import BatchOptions
 from communitree_shared.tables import ENTITIES, RELATIONSHIPS
 from communitree_shared.tokens import count, truncate
+from communitree_workers.query.question import KINDS
 from communitree_workers.query.rows import flatten
 from communitree_workers.tables.mass import relationship_ends
 
@@ -139,5 +140,8 @@ def _names(entities: pa.Table) -> dict[str, list[str]]:
         kind = (kind or "").strip().lower()
         if kind and kind != "document" and title:
             by_type.setdefault(kind, []).append((-(mass or 0) or -(degree or 0), flatten(title)))
-    heavy = sorted(by_type.items(), key=lambda item: (sum(weight for weight, _ in item[1]), item[0]))[:_TYPES]
+    asked_for = frozenset().union(*KINDS.values())  # people, places and the like first: questions ask for these
+    heavy = sorted(
+        by_type.items(), key=lambda item: (item[0] not in asked_for, sum(weight for weight, _ in item[1]), item[0])
+    )[:_TYPES]
     return {kind: [title for _, title in sorted(items)[:_NAMES]] for kind, items in heavy}
