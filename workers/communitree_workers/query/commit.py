@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from typing import Any
 
 import orjson
+from redis.exceptions import RedisError
 
 from communitree_shared import rediskeys as rk
-from communitree_shared.errors import CommunitreeError
+from communitree_shared.errors import CommunitreeError, InfrastructureError
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import Answer, Coverage, QuerySeconds, QuerySettings, Selection, Usage
+from communitree_shared.results import Account, Answer, Coverage, QuerySeconds, QuerySettings, Selection, Usage
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
@@ -33,6 +35,8 @@ from communitree_workers.query.select.common import Selected
 from communitree_workers.query.shell import answer_language, asked, load_view
 from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
+
+log = logging.getLogger(__name__)
 
 #: Streamed pieces of the answer are told together, at most so often (seconds).
 _FLUSH = 0.1
@@ -106,6 +110,7 @@ class _Reduce:
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
         self.call = context.call()
+        self.why = ""
 
     def _earlier(self) -> list[BatchOutcome]:
         """The answered batches of the job whose silent reports are read again: its points count here too."""
@@ -132,11 +137,16 @@ class _Reduce:
             points = [self.gathered.points[i] for i in self.gathered.order]
             text = write_answer(points, question, answer, self.language, titles, self.name)
             return Reduced(text=text, shortened=len(plan.shortened))
-        plan = plan_reduce(
-            self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
-            encoding=self.view.encoding,
+        plan = await self.context.to_thread(
+            lambda: plan_reduce(
+                self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
+                encoding=self.view.encoding,
+            )
         )  # fmt: skip
         blocks = await self._condense(plan)
+        if not blocks:  # no call without a point
+            self.usage["reduce"] = self.call.spent
+            return Reduced(cause=self.why)
         messages = reduce_messages(blocks, question, answer, self.language, self.options.prompts, self.name)
         try:
             text = await self._stream(messages)
@@ -156,6 +166,7 @@ class _Reduce:
                 if isinstance(text, str):
                     kept.append(text)
                 elif isinstance(text, CommunitreeError) and not text.retryable and text.code != "cancelled":
+                    self.why = text.message
                     if first:
                         drop_group(self.gathered, members[n], text.message)
                 elif isinstance(text, BaseException):
@@ -178,9 +189,12 @@ class _Reduce:
         pieces: list[str] = []
         answer, context = self.options.answer, self.context
 
+        done = asyncio.Event()
+
         async def tell() -> None:
-            while True:
-                await asyncio.sleep(_FLUSH)
+            while not done.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(done.wait(), _FLUSH)
                 if pieces:
                     text = "".join(pieces)
                     pieces.clear()
@@ -199,9 +213,8 @@ class _Reduce:
         try:
             reply = await context.services.models.complete("reduce", chat, self.call)
         finally:
-            teller.cancel()
-        if pieces:
-            await context.to_thread(lambda: context.tell("answer.delta", text="".join(pieces)))
+            done.set()
+            await teller  # in order: the last piece after the one that is on its way
         return reply.text
 
     def commit(self, reduced: Reduced) -> None:
@@ -267,16 +280,28 @@ def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
     request: QueryRequest
     request, options = context.query_request()
     found = context.services.store.find_json(context.keys.job(context.message.job, "plan.json"))
-    header = Header(context.message.job, request.question, request.corpus, request.version, warnings=[why["message"]])
-    if found is None:
-        from communitree_shared.results import Account
+    if found is not None:
+        try:
+            return _without_text(context, why)
+        except (InfrastructureError, RedisError):
+            raise
+        except Exception:  # what made the reduce fail may do so here: the job must end all the same
+            log.exception("the points of %s cannot be told with its failure", context.message.job)
+    account = Account(selection=Selection(strategy=options.selection.strategy), warnings=[why["message"]])
+    return Answer(
+        job_id=context.message.job, status="failed", question=request.question, answer=why["message"],
+        corpus=request.corpus, version=request.version, account=account,
+    )  # fmt: skip
 
-        account = Account(selection=Selection(strategy=options.selection.strategy), warnings=[why["message"]])
-        return Answer(
-            job_id=context.message.job, status="failed", question=request.question, answer=why["message"],
-            corpus=request.corpus, version=request.version, account=account,
-        )  # fmt: skip
-    state = _Reduce(context)
+
+def _without_text(context: UnitContext, why: dict[str, str]) -> Answer:
+    state, request = _Reduce(context), context.query_request()[0]
+    record = context.services.ledger.record(context.message.tenant, context.message.job)
+    header = Header(
+        context.message.job, request.question, request.corpus, request.version,
+        standalone_question=state.question if state.options.history else "", usage=state.usage,
+        seconds=seconds(context, record), warnings=[why["message"]],
+    )  # fmt: skip
     return build_answer(
         header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),
         language=state.language, context=state.name,
