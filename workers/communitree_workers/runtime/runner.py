@@ -65,7 +65,7 @@ class Runner:
             self._side_by_side(contexts, handler)
         else:
             for context in contexts:
-                self._settle(context, self._call(handler, context))
+                self._settle(context, self._call(handler, context), time.monotonic())
 
     def cancel(self, members: list[str]) -> None:
         """Stop running units, by ledger member (`tenant|job|stage|unit`) or prefix of one (`tenant|job`)."""
@@ -87,6 +87,7 @@ class Runner:
 
     def _side_by_side(self, contexts: list[UnitContext], handler: Any) -> None:
         futures: dict[concurrent.futures.Future[Outcome], UnitContext] = {}
+        started = time.monotonic()
         for context in contexts:
             future = self.services.loop.submit(handler(context))
             futures[future] = context
@@ -96,16 +97,15 @@ class Runner:
             context = futures[future]
             with self._lock:
                 self._running.pop(_member(context.message, context.unit), None)
-            self._settle(context, lambda future=future: future.result())  # type: ignore[misc]
+            self._settle(context, lambda future=future: future.result(), started)  # type: ignore[misc]
 
     @staticmethod
     def _call(handler: Any, context: UnitContext) -> Callable[[], Outcome]:
         return lambda: handler(context)
 
-    def _settle(self, context: UnitContext, result: Callable[[], Outcome]) -> None:
+    def _settle(self, context: UnitContext, result: Callable[[], Outcome], started: float) -> None:
         """Turn what a handler returned or raised into an arrival, or give the unit back."""
         message, unit = context.message, context.unit
-        started = time.monotonic()
         try:
             outcome = result()
         except InfrastructureError as error:
@@ -132,6 +132,11 @@ class Runner:
             )  # fmt: skip
         except InfrastructureError:
             log.warning("%s %s could not arrive; its output is kept and it is tried again", message.task, unit.id)
+            return
+        except Exception as error:  # the message's other units must still be told of
+            log.exception("%s %s could not arrive", message.task, unit.id)
+            why = f"{type(error).__name__}: {error}"[:500]
+            self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
             return
         self._publish(outgoing)
 
