@@ -57,7 +57,7 @@ def plan(context: UnitContext) -> Outcome:
     check_question(question, options.batch, view.encoding)
     selected: Selected | None
     if options.again:
-        selected, options = silent(context, view, options)
+        selected, options = silent(context, request, view, options)
     elif options.selection.strategy in walking.WALKS:
         selected = walking.begin_walk(context, request, options, view, models)
     else:
@@ -91,16 +91,23 @@ def _planned(
     return Outcome(event={"reports": len(selected.ids), "tokens": selected.selection.tokens})
 
 
-def silent(context: UnitContext, view: CorpusView, options: QueryOptions) -> tuple[Selected, QueryOptions]:
+def silent(
+    context: UnitContext, request: QueryRequest, view: CorpusView, options: QueryOptions
+) -> tuple[Selected, QueryOptions]:
     """Return the silent reports of an earlier job as a selection, and options that cut smaller batches.
 
     Raises:
-        UsageError: that job's answer is gone, or no report of it is silent.
+        UsageError: that job's answer is gone, was given from another version, or no report of it is silent.
     """
     found = context.services.store.find_json(context.keys.job(options.again, "result.json"))
     plan = context.services.store.find_json(context.keys.job(options.again, "plan.json"))
     if not found or not plan:
         raise UsageError(f"The answer of job {options.again} is not there any more.", hint="Ask the question again.")
+    if (found.get("corpus"), found.get("version")) != (request.corpus, request.version):
+        raise UsageError(
+            f"Job {options.again} read other reports than {request.corpus!r} has now: it was indexed since, or is another.",
+            hint="Ask the question again.",
+        )
     ids = [c for c in found["account"]["reports"]["silent"] if c in view.node]
     if not ids:
         raise UsageError(f"No report of job {options.again} is silent: there is nothing to read again.")
