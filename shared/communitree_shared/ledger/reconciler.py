@@ -116,6 +116,10 @@ class Reconciler:
                 client.zadd(rk.DEADLINES, {str(member): final}, xx=True)
             elif record.get("state") in {"queued", "running"}:  # until it has ended: a stage may have opened just now
                 client.zadd(rk.DEADLINES, {str(member): time.time() * 1000 + LATE}, xx=True)
+                if self.ledger.stage_record(tenant, job, "finish").get("state") == "closed":  # given up, job still open
+                    reason = "its end could not be written"
+                    _, outgoing = self.ledger.finish(tenant, job, "failed", {}, self.settings.job_ttl, reason)
+                    self.publisher.publish(outgoing)
             else:
                 client.zrem(rk.DEADLINES, str(member))
 
