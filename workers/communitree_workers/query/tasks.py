@@ -105,7 +105,7 @@ def silent(
         raise UsageError(f"The answer of job {options.again} is not there any more.", hint="Ask the question again.")
     if (found.get("corpus"), found.get("version")) != (request.corpus, request.version):
         raise UsageError(
-            f"Job {options.again} read other reports than {request.corpus!r} has now: it was indexed since, or is another.",
+            f"Job {options.again} read other reports than {request.corpus!r} has now: it has been indexed since.",
             hint="Ask the question again.",
         )
     ids = [c for c in found["account"]["reports"]["silent"] if c in view.node]
