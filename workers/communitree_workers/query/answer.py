@@ -27,7 +27,10 @@ from communitree_workers.query.select.common import Selected
 
 @dataclass(frozen=True)
 class Reduced:
-    """What the reduce gave: the text (None: no reduce call, or it failed for `cause`), shortened points."""
+    """What the reduce gave: the text (None: no reduce call, or it failed for `cause`), shortened points.
+
+    A text and a `cause`: the model failed, and the built-in one has arranged the points instead.
+    """
 
     text: str | None = None
     cause: str = ""
@@ -87,6 +90,8 @@ def build_answer(
     wanted = needs_reduce(outcomes, gathered)
     if status in ("answered", "partial") and wanted and reduced.text is None:
         status = "cancelled" if cancelled else "failed"
+    if status == "answered" and wanted and reduced.cause:
+        status = "partial"
     if status == "answered" and not wanted:
         status = "no_data"
     checked = Checked("")
@@ -179,6 +184,15 @@ def _words(
     }  # fmt: skip
     if status == "answered":
         return checked.text
+    if status == "partial" and checked.text and reduced.cause:
+        values["cause"] = reduced.cause.rstrip(".。 ")
+        told = (
+            []
+            if not batches.failed
+            else [say("state.partial", language, **{**values, "cause": causes(outcomes, language)})]
+        )
+        told.append(say("state.reduce_by_hand", language, **values))
+        return "".join(f"> {line}\n" for line in told) + f"\n{checked.text}"
     if status == "partial" and checked.text:
         return f"> {say('state.partial', language, **values)}\n\n{checked.text}"
     if status == "partial":

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -68,7 +69,7 @@ async def reduce(context: UnitContext) -> Outcome:
         except CommunitreeError as error:
             if error.retryable or error.code == "cancelled":
                 raise
-            reduced = Reduced(cause=error.message)
+            reduced = replace(answer.by_hand(), cause=error.message)
     await context.to_thread(answer.commit, reduced)
     return Outcome()
 
@@ -129,14 +130,7 @@ class _Reduce:
         """Return the answer's text."""
         answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
-            plan = plan_reduce(
-                self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
-                encoding=self.view.encoding,
-            )  # fmt: skip
-            titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
-            points = [self.gathered.points[i] for i in self.gathered.order]
-            text = write_answer(points, question, answer, self.language, titles, self.name)
-            return Reduced(text=text, shortened=len(plan.shortened))
+            return self.by_hand()
         plan = await self.context.to_thread(
             lambda: plan_reduce(
                 self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
@@ -152,6 +146,18 @@ class _Reduce:
             text = await self._stream(messages)
         finally:
             self.usage["reduce"] = self.call.spent
+        return Reduced(text=text, shortened=len(plan.shortened))
+
+    def by_hand(self) -> Reduced:
+        """Return the points arranged by the built-in model."""
+        answer = self.options.answer
+        plan = plan_reduce(
+            self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
+            encoding=self.view.encoding,
+        )  # fmt: skip
+        titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
+        points = [self.gathered.points[i] for i in self.gathered.order]
+        text = write_answer(points, self.question, answer, self.language, titles, self.name)
         return Reduced(text=text, shortened=len(plan.shortened))
 
     async def _condense(self, plan: ReducePlan) -> list[str]:

@@ -92,6 +92,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "Cause: {cause}.",
         "没有答案：{batches} 批报告一批也没能读成，因此这不说明语料里有没有相关内容。原因：{cause}。",
     ),
+    "state.reduce_by_hand": (
+        "The model that writes the answer failed ({cause}): the points below are arranged without it.",
+        "撰写回答的模型失败（{cause}）：以下要点未经模型、直接整理而成。",
+    ),
     "state.failed_reduce": (
         "No answer: {used} points were found, but they could not be put together. Cause: {cause}. "
         "The points are listed; the answer can be tried again without reading the reports again.",
