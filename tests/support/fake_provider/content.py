@@ -22,9 +22,12 @@ _VOCABULARY = re.findall(
 )
 _ROW = re.compile(r"^\"?(\d+)\"?[|,](.+)$", re.MULTILINE)
 _CITATION = re.compile(r"\[(?:Data|数据)[^\]]*\]")
-_WORD_LIMIT = re.compile(
-    r"(?:at most|no more than|not exceed|within|limit(?:ed)? (?:to|of)|maximum of|最多|不超过|上限)\D{0,30}(\d+)", re.I
-)
+_WORD_LIMIT = re.compile(r"(?:at most|no more than|不超过)\D{0,12}(\d+) *(?:words|字)", re.IGNORECASE)
+_HEADER = re.compile(r"^id[|,].*\n", re.MULTILINE)
+_ITEM = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+#: Headings of a report prompt's tables → the names citations use.
+_KINDS = {name: name for name in ("Entities", "Relationships", "Claims", "Sources")}
+_KINDS["Reports on sub-communities"] = "Reports"
 _CJK = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -56,10 +59,21 @@ def size(text: str) -> int:
     return max(1, (len(text) - chinese) // 4 + chinese * 2 // 3)
 
 
+def tables(prompt: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the prompt's tables in order: the heading above, and (id, rest) of each row."""
+    found: list[tuple[str, list[tuple[str, str]]]] = []
+    for match in _HEADER.finditer(prompt):
+        above = re.findall(r"^#+ *(.+)$", prompt[: match.start()], re.MULTILINE)
+        after = prompt[match.end() :]
+        end = re.search(r"^(?:#|id[|,])", after, re.MULTILINE)
+        found.append((above[-1] if above else "", _ROW.findall(after[: end.start() if end else None])))
+    return found
+
+
 def rows(prompt: str) -> list[tuple[str, str]]:
     """Return (id, rest) of the rows of the prompt's last table."""
-    found = _ROW.findall(prompt[max(0, prompt.rfind("\nid|"), prompt.rfind("\nid,")) :])
-    return [(row, rest) for row, rest in found]
+    found = tables(prompt)
+    return found[-1][1] if found else []
 
 
 def word_limit(prompt: str, behaviour: Behaviour) -> int | None:
@@ -89,12 +103,19 @@ def _map(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
             break
         score = 1 + int(behaviour.draw(key, f"score {row}") * 99)
         points.append({"description": f"{text} [Data: Reports ({row})]", "score": score, "reports": [int(row)]})
-    return {"points": points}
+    overview = [
+        {"id": int(row), "score": int(behaviour.draw(key, f"overview {row}") * 101)}
+        for name, table in tables(prompt)[:-1]
+        for row, _ in table
+        if name.startswith(("Overview", "概览"))
+    ]
+    return {"points": points, "overview": overview}
 
 
 def _report(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
-    table = rows(prompt) or [("0", "nothing")]
-    name = table[0][1].split("|")[0].split(",")[0].strip('" ')
+    evidence = [(_KINDS[name], row, rest) for name, table in tables(prompt) if name in _KINDS for row, rest in table]
+    first = evidence[0][2] if evidence else "nothing"
+    name = first.split(",")[0].strip('" ')
     return {
         "title": f"{name} and {_words(key, 'title', 2, behaviour)}",
         "summary": f"{name}: {_words(key, 'summary', 24, behaviour)}.",
@@ -103,9 +124,9 @@ def _report(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
         "findings": [
             {
                 "summary": _words(key, f"finding {i}", 6, behaviour),
-                "explanation": f"{rest[:160]} {_words(key, f'because {i}', 12, behaviour)}. [Data: Entities ({row})]",
+                "explanation": f"{rest[:300]} {_words(key, f'because {i}', 12, behaviour)}. [Data: {kind} ({row})]",
             }
-            for i, (row, rest) in enumerate(table[:5])
+            for i, (kind, row, rest) in enumerate(evidence[:10])
         ],
     }
 
@@ -119,7 +140,7 @@ def _ratings(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
     def rate(row: str) -> int:
         return behaviour.rating if behaviour.rating >= 0 else int(behaviour.draw(key, f"rating {row}") * 6)
 
-    return {"ratings": [{"id": int(row), "rating": rate(row)} for row, _ in rows(prompt)]}
+    return {"ratings": [{"id": int(row), "rating": rate(row)} for row in _ITEM.findall(prompt)]}
 
 
 def _extract(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
@@ -129,7 +150,7 @@ def _extract(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
             {"title": name, "type": "person", "description": f"{name} is named in the text."} for name in names
         ],
         "relationships": [
-            {"source": a, "target": b, "description": f"{a} is named with {b}.", "weight": 1}
+            {"source": a, "target": b, "description": f"{a} is named with {b}.", "strength": 2}
             for a, b in itertools.pairwise(names)
         ],
     }
@@ -137,7 +158,7 @@ def _extract(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
 
 def _text(prompt: str, key: bytes, behaviour: Behaviour) -> str:
     limit = word_limit(prompt, behaviour)
-    lines = [line for line in prompt.splitlines() if _CITATION.search(line)]
+    lines = [line for line in prompt[max(0, prompt.rfind("\n# ")) :].splitlines() if _CITATION.search(line)]
     if not lines:
         return _words(key, "text", min(behaviour.words, limit or behaviour.words), behaviour) + "."
     kept: list[str] = []
