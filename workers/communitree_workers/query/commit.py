@@ -24,6 +24,7 @@ from communitree_workers.query.citations import Resolver
 from communitree_workers.query.extractive_answer import write_answer
 from communitree_workers.query.phrases import say
 from communitree_workers.query.points import BatchOutcome, Gathered, gather_points
+from communitree_workers.query.rate import as_scores, parse_ratings, rate_messages, rate_schema, rerate_items
 from communitree_workers.query.reduce import (
     ReducePlan,
     drop_group,
@@ -131,12 +132,16 @@ class _Reduce:
         answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
             return self.by_hand()
+        packing: dict[str, Any] = {"ranks": self.ranks, "context": self.name, "encoding": self.view.encoding}
+        rated = self.models["rate"] != EXTRACTIVE
         plan = await self.context.to_thread(
-            lambda: plan_reduce(
-                self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
-                encoding=self.view.encoding,
+            lambda: plan_reduce(self.gathered, answer, self.language, rerate=rated, **packing)
+        )
+        if plan.rerate:
+            ratings = await self._rerate(plan.rerate)
+            plan = await self.context.to_thread(
+                lambda: plan_reduce(self.gathered, answer, self.language, ratings=ratings, **packing)
             )
-        )  # fmt: skip
         blocks = await self._condense(plan)
         if not blocks:  # no call without a point
             self.usage["reduce"] = self.call.spent
@@ -147,6 +152,23 @@ class _Reduce:
         finally:
             self.usage["reduce"] = self.call.spent
         return Reduced(text=text, shortened=len(plan.shortened))
+
+    async def _rerate(self, positions: list[int]) -> dict[int, float | None]:
+        """Rate the best points jointly: more than fit one prompt, on one scale. A failure changes nothing."""
+        items = rerate_items(self.gathered.points, positions)
+        messages = rate_messages(items, self.question, self.language, self.options.prompts, encoding=self.view.encoding)
+        chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=self.options.seed)
+        call = self.context.call()
+        try:
+            reply = await self.context.services.models.complete("rate", chat, call)
+        except CommunitreeError as error:
+            if error.retryable or error.code == "cancelled":
+                raise
+            return {}
+        finally:
+            self.usage["rate"] = self.usage.get("rate", Usage()) + call.spent
+        value = reply.value if reply.value is not None else reply.text
+        return as_scores(parse_ratings(value, positions), self.gathered.points)
 
     def by_hand(self) -> Reduced:
         """Return the points arranged by the built-in model."""
