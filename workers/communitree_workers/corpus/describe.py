@@ -106,16 +106,21 @@ class _Named:
 
 
 def _texts(sentence: Ints, spans: Spans, texts: pa.ChunkedArray) -> list[str]:
-    """Return the cleaned text of sentences, each text unit fetched once."""
-    wanted, inverse = np.unique(sentence, return_inverse=True)
-    out: list[str] = []
+    """Return the cleaned text of spans; each text unit is fetched once, equal spans share one string."""
+    unit, start, end = (column[sentence] for column in spans)
+    order = np.lexsort((end, start, unit))
+    out = [""] * len(sentence)
     held, unit_text = -1, ""
-    places: list[list[int]] = [column[wanted].tolist() for column in spans]
-    for unit, start, end in zip(places[0], places[1], places[2], strict=True):
-        if unit != held:
-            held, unit_text = unit, prose(texts[unit].as_py())
-        out.append(_clean(unit_text[start:end]))
-    return [out[n] for n in inverse.tolist()]
+    last, text = (-1, -1, -1), ""
+    rows: list[list[int]] = [column[order].tolist() for column in (unit, start, end)]
+    for row, *place in zip(order.tolist(), *rows, strict=True):
+        if place[0] != held:
+            held, unit_text = place[0], prose(texts[place[0]].as_py())
+        if tuple(place) != last:
+            last = (place[0], place[1], place[2])
+            text = _clean(unit_text[place[1] : place[2]])
+        out[row] = text
+    return out
 
 
 def _clean(sentence: str) -> str:
