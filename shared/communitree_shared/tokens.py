@@ -76,6 +76,13 @@ def _seed(encoding: str) -> None:
     os.replace(temporary, target)
 
 
+def _vocabulary_file(encoding: str) -> Path:
+    """Where tiktoken looks for a vocabulary before it asks the network: the file's name is its address's hash."""
+    stem = {"p50k_edit": "p50k_base"}.get(encoding, encoding)
+    address = f"https://openaipublic.blob.core.windows.net/encodings/{stem}.tiktoken"
+    return _cache_folder() / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+
+
 @cache
 def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     """Return a tiktoken encoding without asking the network.
@@ -88,11 +95,11 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
 
     if name in BUNDLED:
         _seed(name)
-    elif not os.environ.get("TIKTOKEN_CACHE_DIR"):
+    elif not _vocabulary_file(name).exists():
         known = ", ".join(sorted(BUNDLED))
         raise UsageError(
             f"The encoding {name!r} is not bundled (bundled: {known}).",
-            hint="Use a bundled encoding, or put its vocabulary file into a folder named by TIKTOKEN_CACHE_DIR.",
+            hint=f"Use a bundled encoding, or put its vocabulary file at {_vocabulary_file(name)}.",
         )
     return tiktoken.get_encoding(name)
 

@@ -33,6 +33,9 @@ from communitree_workers.report.records import Evidence
 
 KEY = "key-of-the-small-model"
 
+#: One thread of a shared machine may take its time.
+pytestmark = pytest.mark.timeout(600)
+
 EVIDENCE = """## Entities
 id,entity,type,description
 1,HARBOUR AUTHORITY OF PORT ALDER,organization,"Runs the port of Port Alder and signed the dredging contract in 1931"
@@ -100,7 +103,7 @@ def url() -> Iterator[str]:
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[ModelClient]:
     settings = Settings.model_validate(
-        {"llm_base_url": url, "llm_model": "smollm2", "llm_api_key": KEY, "llm_concurrency": 2, "llm_timeout": 110.0}
+        {"llm_base_url": url, "llm_model": "smollm2", "llm_api_key": KEY, "llm_concurrency": 2, "llm_timeout": 300.0}
     )
     client = ModelClient(settings, None, spread=0.05)
     yield client
