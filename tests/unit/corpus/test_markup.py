@@ -1,7 +1,7 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pytest
 from communitree_workers.corpus.html_text import html_to_text
 from communitree_workers.corpus.markup import prose
 from communitree_workers.text.sentences import sentence_spans
