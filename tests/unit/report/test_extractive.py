@@ -100,7 +100,10 @@ def test_every_finding_cites_its_rows_and_says_nothing_twice(tables: Tables) -> 
     [
         ("SCROOGE'S HOUSE", "", "Scrooge's House"),
         ("GHOST OF CHRISTMAS PAST", "", "Ghost of Christmas Past"),
-        ("IBM", "The IBM was", "Ibm"),
+        ("ASCII", "Padding is an ASCII space.", "ASCII"),
+        ("PEP 3131", "See PEP 3131.", "PEP 3131"),
+        ("WINDOW", "WINDOW is what the window is.", "Window"),
+        ("IBM", "", "Ibm"),
         ("NBC", "", "NBC"),
         ("OPENAI", "What OpenAI did, openai.", "OpenAI"),
         ("FRED", "SFRED and Fred", "Fred"),
@@ -118,6 +121,7 @@ def test_names_in_capitals_become_readable(name: str, text: str, expected: str) 
 def test_lists_and_sentences() -> None:
     assert [listed(["a", "b", "c"][:n], "en") for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert listed(["甲", "乙", "丙"], "zh") == "甲、乙和丙"
+    assert join(["cut…", "Next", "甲…", "乙"]) == "cut… Next. 甲…乙。"
     assert join(["One", "two.", "甲", "乙。", "丙"]) == "One. two. 甲。乙。丙。"
 
 

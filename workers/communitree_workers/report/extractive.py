@@ -30,13 +30,15 @@ _LONGEST_NAME = 60
 _SHORTEST_SENTENCE = 12
 
 _ALSO_EN, _ALSO_ZH = "It also includes ", "其中还有"
-_ALSO = re.compile(rf"\s*(?:{_ALSO_EN}[^.]*\.|{_ALSO_ZH}[^。]*。)\s*$")
+_ALSO = re.compile(rf"\s*(?:{_ALSO_EN}|{_ALSO_ZH})[^\n]*$")
+_BULLET = re.compile(r"^(?:[*•·-]\s+)+")
 
 _SECTIONS = {heading.partition("\n")[0]: kind for kind, heading in rendering.HEADINGS.items()}
 _ENDS = ".!?:;…\"')]。！？；：”』」）"
 _HAN = re.compile("[\u3400-\u9fff》]")
 _ROW = re.compile(r"(\d+),(.*)")
 _SHOUTED = re.compile(r"[A-Z]{2}")
+_SIGNED = re.compile(r"[\d_]")
 _INNER = re.compile(r"[-(/&.][a-z]")
 _PLAIN = re.compile(r"\W+")
 _SMALL = {"a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to", "with"}
@@ -79,7 +81,8 @@ def write_report(evidence: Evidence, language: str, cause: str = "") -> Report:
     mass on a logarithmic scale.
     """
     writer = _Writer(language, read_data(evidence.data))
-    names = _distinct(readable(name, evidence.data) for name in evidence.names)
+    prose = "\n".join(row.fields[-1] for rows in writer.sections.values() for row in rows)
+    names = _distinct(readable(name, prose) for name in evidence.names)
     children = _children(writer)[:_FINDINGS]
     findings = [*children, *(_entities(writer) + _texts(writer))[: max(_LEAST_OWN, _FINDINGS - len(children))]]
     title = listed([_clip(name, _LONGEST_NAME) for name in names[:_TITLE_NAMES]], language)
@@ -121,16 +124,20 @@ def read_data(data: str) -> dict[str, list[_Row]]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, long ones clipped."""
     text = text.removesuffix(rendering.SHORTENED)
-    return [_clip(text[start:end], _LONGEST_SENTENCE) for start, end in sentence_spans(text)]
+    return [_clip(_BULLET.sub("", text[start:end]), _LONGEST_SENTENCE) for start, end in sentence_spans(text)]
 
 
 def readable(name: str, text: str = "") -> str:
     """Return a name as one reads it: an English name in capitals, as GraphRAG writes them, as its text spells it."""
     if not name.isascii() or not _SHOUTED.search(name) or name != name.upper():
         return name
-    found = _spelled(name, text)
-    if found:
-        return found
+    spellings = _spelled(name, text)
+    mixed = [found for found in spellings if found != name and not found.islower()]
+    if mixed:
+        return mixed[0]
+    # ASCII, LC_CTYPE, PEP 3131: names that the text, too, only knows in capitals
+    if spellings == [name] and (" " not in name or _SIGNED.search(name)):
+        return name
     if len(name) < 4 and not re.search("[AEIOUY]", name):
         return name
     words = [word if len(word) < 3 and "." in word else word.capitalize() for word in name.split(" ")]
@@ -138,18 +145,17 @@ def readable(name: str, text: str = "") -> str:
     return _INNER.sub(lambda match: match.group().upper(), joined)
 
 
-def _spelled(name: str, text: str) -> str:
-    """Return the first spelling of a name in a text that is neither all capitals nor all small letters."""
+def _spelled(name: str, text: str) -> list[str]:
+    """Return the spellings of a name in a text, whatever their case, each once."""
     upper = text.upper()
+    found = {}
     at = upper.find(name) if len(upper) == len(text) else -1
     while at >= 0:
         end = at + len(name)
-        found = text[at:end]
-        whole = not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum())
-        if whole and found != name and not found.islower():
-            return found
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            found[text[at:end]] = None
         at = upper.find(name, end)
-    return ""
+    return list(found)
 
 
 def _children(writer: _Writer) -> list[Finding]:
@@ -291,7 +297,8 @@ def join(parts: Iterable[str]) -> str:
     for part in filter(None, parts):
         if text and text[-1] not in _ENDS:
             text += "。" if _HAN.match(text[-1]) else "."
-        text += part if not text or text[-1] in "。！？；…”』」" else f" {part}"
+        close = not text or text[-1] in "。！？；”』」）" or (text[-1] == "…" and _HAN.match(part))
+        text += part if close else f" {part}"
     if text and text[-1] not in _ENDS:
         text += "。" if _HAN.match(text[-1]) else "."
     return text
