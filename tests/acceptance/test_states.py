@@ -94,7 +94,8 @@ def test_reports_that_fail_are_written_by_hand_and_tried_again_by_resume(
     generated = first["reports"]["generated"]
     assert any("×" in warning for warning in first["warnings"])
     provider.reset(error_rate=0.0)
-    second = stack.json("resume", first["job_id"])
+    job = stack.json("resume", first["job_id"])["job_id"]
+    second = stack.json("job", job, "--follow")
     assert second["status"] == "published"
     # Only those that failed, and what stands on them, is asked again.
     assert second["reports"]["reused"] > 0

@@ -11,6 +11,7 @@ import typer
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import read_prompts, read_text
+from communitree.cli.values import seconds, share
 from communitree_shared.errors import UsageError
 from communitree_shared.options import QueryOptions
 
@@ -28,6 +29,7 @@ FLAGS = Flags(
             *("plan_only", "again", "bulk", "history", "prompts", "deadline_seconds"),
         )
     ),
+    parsers={"selection.audit_pruned": share},
     words={
         "selection.budget_tokens": "The finest reports that fit so many tokens (with a walk by relevance: its limit).",
         "selection.budget_reports": "The finest selection of so many reports.",
@@ -89,7 +91,12 @@ def ask(
     ] = False,
     coverage: Annotated[
         float | None,
-        typer.Option(help="The fewest tokens that read this share of the corpus.", rich_help_panel=_SELECTION),
+        typer.Option(
+            metavar="SHARE",
+            parser=share,
+            help="The fewest tokens that read this share of the corpus: 0.8 or 80%.",
+            rich_help_panel=_SELECTION,
+        ),
     ] = None,
     relevant: Annotated[
         bool, typer.Option("--relevant", help="Walk the tree by relevance.", rich_help_panel=_SELECTION)
@@ -117,7 +124,8 @@ def ask(
     stream: Annotated[bool, typer.Option("--stream", help="Print the answer while it is written.")] = False,
     again: Annotated[str, typer.Option(metavar="JOB", help="Read a job's silent reports again.")] = "",
     deadline: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="When the answer is due. (default: 300)")
+        float | None,
+        typer.Option(metavar="TIME", parser=seconds, help="When the answer is due: 30s, 2m. (default: 300s)"),
     ] = None,
     bulk: Annotated[bool, typer.Option("--bulk", help="Not urgent: leave room for others.")] = False,
     history: Annotated[

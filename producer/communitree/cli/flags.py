@@ -24,6 +24,7 @@ class Flags:
         hidden: fields that get no flag here (the command has its own way to set them).
         renamed: field → flag, where the field's name alone does not say enough.
         words: field → its help, where the model's own description is not for a caller.
+        parsers: field → how its value is read, where people write it otherwise than Python does.
     """
 
     def __init__(
@@ -33,9 +34,11 @@ class Flags:
         hidden: frozenset[str] = frozenset(),
         renamed: dict[str, str] | None = None,
         words: dict[str, str] | None = None,
+        parsers: dict[str, Callable[[str], Any]] | None = None,
     ) -> None:
         self.model = model
         self._help = words or {}
+        self._parsers = parsers or {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self.parameters: list[inspect.Parameter] = []
         for section, heading in panels.items():
@@ -63,6 +66,7 @@ class Flags:
             help=f"{sentence[:1].upper()}{sentence[1:]}{several}{_default(field.get_default())}".strip(),
             rich_help_panel=heading,
             show_default=False,
+            parser=self._parsers.get(".".join(path)),
         )
         self.parameters.append(
             inspect.Parameter(
