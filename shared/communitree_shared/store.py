@@ -156,6 +156,15 @@ class Store:
             return False
         return True
 
+    def etag(self, key: str) -> str:
+        """Return what changes when an object is written with other content.
+
+        Raises:
+            KeyError: there is none.
+        """
+        found = self._call(key, lambda: self._client.stat_object(self.bucket, key))
+        return str(found.etag)
+
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys under a prefix, in order."""
         after = None

@@ -163,7 +163,8 @@ class Ledger:
         self, tenant: str, job: str, stage: str, message: str, units: list[str], lease_s: float, allowed: int
     ) -> Begun:
         """Ask for leases on a message's units, and count the attempt."""
-        reply = self._run("begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, *units)
+        nonce = uuid.uuid4().hex
+        reply = self._run("begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, nonce, *units)
         state, deadline, n = reply[0], reply[1], int(reply[2])
         verdicts = {unit: reply[3 + 2 * i] for i, unit in enumerate(units)}
         attempts = {unit: int(reply[4 + 2 * i]) for i, unit in enumerate(units) if verdicts[unit] == "go"}
@@ -213,9 +214,11 @@ class Ledger:
         if outgoing:
             self._call(lambda: self.redis.zrem(rk.OUTBOX, *[o.member for o in outgoing]))
 
-    def overdue(self, outbox_age_s: float, lost_age_s: float, cap: int = 500) -> list[tuple[str, Outgoing]]:
+    def overdue(
+        self, outbox_age_s: float, lost_age_s: float, cap: int = 500, lease_s: float = 15.0
+    ) -> list[tuple[str, Outgoing]]:
         """Return (why, message) of what must be published again."""
-        reply = self._run("overdue", int(outbox_age_s * 1000), int(lost_age_s * 1000), cap)
+        reply = self._run("overdue", int(outbox_age_s * 1000), int(lost_age_s * 1000), cap, int(lease_s * 1000))
         return [(reply[i], Outgoing(*reply[i + 1 : i + 4])) for i in range(0, len(reply), 4)]
 
     def event(self, tenant: str, job: str, kind: str, **fields: Any) -> None:

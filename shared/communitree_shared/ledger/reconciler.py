@@ -74,7 +74,7 @@ class Reconciler:
             self.remember()
         self.expire()
         # A message that waits in a queue may simply be waiting: only clear signs count as loss (overdue.lua).
-        found = self.ledger.overdue(OUTBOX_AGE, max(10.0, 2 * self.settings.lease))
+        found = self.ledger.overdue(OUTBOX_AGE, max(10.0, 2 * self.settings.lease), lease_s=self.settings.lease)
         for why, _ in found:
             self.republished[why] += 1
         if found:

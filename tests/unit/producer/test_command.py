@@ -58,7 +58,7 @@ def test_errors_are_json_where_json_was_asked_for(capsys: pytest.CaptureFixture[
         (["ask"], "Missing argument"),
         (["nope"], "No such command"),
         (["ask", "c", "q", "--deadline", "soon"], "--deadline"),
-        (["ask", "c", "q", "--deadline", "0"], "greater than 0"),
+        (["ask", "c", "q", "--deadline", "0"], "no time"),
         (["ask", "c", "q", "--prompt", "map"], "is not NAME=FILE"),
         (["ask", "c", "q", "--jsonl"], "--jsonl goes with --file"),
         (["report", "c", "abc"], "no community number"),

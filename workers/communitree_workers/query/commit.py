@@ -70,7 +70,7 @@ async def reduce(context: UnitContext) -> Outcome:
         except CommunitreeError as error:
             if error.retryable or error.code == "cancelled":
                 raise
-            reduced = replace(answer.by_hand(), cause=error.message)
+            reduced = replace(await context.to_thread(answer.by_hand), cause=error.message)
     await context.to_thread(answer.commit, reduced)
     return Outcome()
 
@@ -131,7 +131,7 @@ class _Reduce:
         """Return the answer's text."""
         answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
-            return self.by_hand()
+            return await self.context.to_thread(self.by_hand)
         packing: dict[str, Any] = {"ranks": self.ranks, "context": self.name, "encoding": self.view.encoding}
         rated = self.models["rate"] != EXTRACTIVE
         plan = await self.context.to_thread(

@@ -14,6 +14,7 @@ from typing import Any
 import redis
 
 from communitree_shared import rediskeys as rk
+from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
@@ -30,7 +31,7 @@ from communitree_workers.query.select.common import Selected
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
 from communitree_workers.query.shell import answer_language, asked, load_view
-from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.context import Outcome, UnitContext, failed
 
 WALKS: dict[str, type[Relevant] | type[Dynamic]] = {"relevant": Relevant, "dynamic": Dynamic}
 
@@ -150,7 +151,10 @@ async def rate(context: UnitContext) -> Outcome:
         votes: dict[int, list[float | None]] = {c: [] for c in missing}
         for turn in range(options.selection.num_repeats):
             chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=options.seed + turn)
-            answer = await context.services.models.complete("rate", chat, call)
+            try:
+                answer = await context.services.models.complete("rate", chat, call)
+            except CommunitreeError as error:
+                return failed(error, call.spent)
             value = answer.value if answer.value is not None else answer.text
             for community, rating in parse_ratings(value, missing).items():
                 votes[community].append(rating)

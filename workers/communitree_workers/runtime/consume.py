@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import threading
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -37,6 +39,9 @@ log = logging.getLogger(__name__)
 
 #: A request that runs longer than its deadline and this is no longer kept alive: it hangs.
 HUNG_AFTER = 120.0
+
+#: And so is one that runs longer than this, deadline or not.
+LONGEST = 2 * 3600.0
 
 #: A message carries ids and keys: one larger than this is none of ours.
 LARGEST_BODY = 2**20
@@ -203,7 +208,7 @@ class Main:
     def beat(self, parent: Any) -> None:
         """Keep the leases of what runs, and the broker's record of what was taken."""
         tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
-        members = [m for request in list(worker_state.active_requests) for m in _members(request)]
+        members = [m for request in self._alive() for m in _members(request)]
         try:
             if tags:
                 now = self.ledger.redis.time()
@@ -215,6 +220,12 @@ class Main:
             return
         if lost and self.worker.kind == "models":
             self.worker.runner().cancel(lost)
+
+    def _alive(self) -> list[Any]:
+        """What runs and does not hang: a unit far beyond its deadline, or any reason, is left to other workers."""
+        now, running = time.time(), {r.id: r for r in list(worker_state.active_requests)}
+        self._started = {i: self._started.get(i, now) for i in running}
+        return [r for i, r in running.items() if now < min(self._started[i] + LONGEST, _deadline(r) + HUNG_AFTER)]
 
     def keep_aside(self, message: Any, why: str) -> None:
         """Take a foreign or newer message off its queue: parked for a newer worker, or kept as a dead letter."""
@@ -294,6 +305,13 @@ def fault_of(message: Any) -> str:
     if headers["task"] not in TASKS:
         return NEWER if headers["task"].startswith(QUEUE_PREFIX) else f"its task {headers['task']!r} is not ours"
     return ""
+
+
+def _deadline(request: Any) -> float:
+    try:
+        return float(request.args[0].get("deadline") or math.inf)
+    except (IndexError, KeyError, TypeError, AttributeError, ValueError):
+        return math.inf
 
 
 def _members(request: Any) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from communitree_shared.errors import CommunitreeError
+from communitree_shared.errors import CommunitreeError, CorpusNotFound
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
@@ -113,8 +113,18 @@ class UnitContext:
     # --- tables of a version --------------------------------------------------------------------------------
 
     def read(self, corpus: str, version: str, *names: str, made_by: str = "") -> io.Tables:
-        """Return tables of a version, or as a step on the way to it left them. Both never change once written."""
-        return {name: self.services.table(self._table(corpus, version, name, made_by)) for name in names}
+        """Return tables of a version, or as a step on the way to it left them.
+
+        Raises:
+            CorpusNotFound: the version is gone.
+        """
+        try:
+            return {name: self.services.table(self._table(corpus, version, name, made_by)) for name in names}
+        except KeyError as missing:
+            raise CorpusNotFound(
+                f"{missing.args[0]} is gone: the corpus {corpus!r} was deleted or indexed anew meanwhile.",
+                hint="`communitree corpora` lists what there is.",
+            ) from None
 
     def write(self, corpus: str, version: str, tables: dict[str, pa.Table], *, made_by: str = "") -> None:
         """Write tables of a version that is not published yet, or of a step on the way to it."""

@@ -88,13 +88,13 @@ class Services:
         return self.objects.get(key, read)
 
     def table(self, key: str) -> pa.Table:
-        """Return an immutable Parquet table, parsed, from the cache where it is there."""
+        """Return a Parquet table, parsed, from the cache where it is there and has not been written again since."""
 
         def read() -> tuple[pa.Table, int]:
             table = io.from_bytes(self.store.get(key))
             return table, table.nbytes
 
-        return self.parsed.get(key, read)
+        return self.parsed.get(f"{key}@{self.store.etag(key)}", read)
 
     def value(self, key: str, make: Any) -> Any:
         """Return something derived from immutable objects; `make` gives (value, bytes)."""

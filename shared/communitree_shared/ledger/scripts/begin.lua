@@ -1,11 +1,12 @@
 -- Before work: is it wanted, is it done, does another hold it, was it tried too often?
--- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, unit …
+-- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, nonce of this call, unit …
+-- A call whose reply was lost may be repeated: the nonce shows that the lease was given to it, and nothing is counted.
 -- Returns {job state, deadline, n, then per unit: verdict, attempt; then outbox triples}
 -- verdict: go | done | leased | poison | gone
 local t, j, s = ARGV[1], ARGV[2], ARGV[3]
 local token, lease, allowed = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local state = job_state(t, j)
-local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', #ARGV - 7}
+local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', #ARGV - 8}
 local out = {}
 local key = stage_key(t, j, s)
 local at = now()
@@ -24,7 +25,7 @@ if wanted and state == 'queued' then
   redis.call('HSET', job_key(t, j), 'state', 'running', 'started', at)
   event(t, j, 'job.started', {})
 end
-for i = 8, #ARGV do
+for i = 9, #ARGV do
   local unit = ARGV[i]
   local verdict, attempt = 'gone', 0
   if wanted then
@@ -34,6 +35,9 @@ for i = 8, #ARGV do
       verdict = 'done'
     elseif redis.call('HEXISTS', key .. ':units', unit) == 0 then
       verdict = 'gone'
+    elseif held and tonumber(held) > at and redis.call('HGET', P .. 'owners', m .. '#') == ARGV[8] then
+      verdict = 'go'
+      attempt = tonumber(redis.call('HGET', P .. 'attempts:' .. t .. ':' .. j, s .. '|' .. unit))
     elseif held and tonumber(held) > at then
       verdict = 'leased'
     else
@@ -50,7 +54,7 @@ for i = 8, #ARGV do
       else
         verdict = 'go'
         redis.call('ZADD', P .. 'leases', at + lease, m)
-        redis.call('HSET', P .. 'owners', m, token)
+        redis.call('HSET', P .. 'owners', m, token, m .. '#', ARGV[8])
         if attempt > 1 then event(t, j, 'unit.retried', {'stage', s, 'unit', unit, 'attempt', attempt}) end
       end
     end

@@ -1,5 +1,5 @@
 -- For the reconciler: what must be published again, capped.
--- ARGV: outbox age (ms), lost age (ms), cap, queue prefix of the broker
+-- ARGV: outbox age (ms), lost age (ms), cap, lease (ms)
 -- Returns {why, member, queue, body, …}; why: outbox | lease | lost
 local outbox_age, lost_age, cap = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local at = now()
@@ -24,7 +24,7 @@ local function again(why, t, j, s, id)
   end
   redis.call('ZADD', P .. 'sent', at, m)
   if why ~= 'lease' then redis.call('ZADD', flight_key(redis.call('HGET', key .. ':queues', id)), at, m) end
-  redis.call('HINCRBY', P .. 'republished', m, 1)
+  if why == 'lost' then redis.call('HINCRBY', P .. 'republished', m, 1) end
   for _, value in ipairs({why, m, redis.call('HGET', key .. ':queues', id), body}) do out[#out + 1] = value end
 end
 
@@ -38,11 +38,16 @@ for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'outbox', '-inf', at - outbo
   if stage_open(t, j, s) then again('outbox', t, j, s, id) else redis.call('ZREM', P .. 'outbox', m) end
 end
 
--- 2. A lease ran out: its worker died, or gave the unit back.
-for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', at, 'LIMIT', 0, cap)) do
+-- 2. A lease ran out: its worker died, or gave the unit back. After a time without ticks (Redis was away) the leases
+--    of units that run have run out too: their workers get one lease's time to renew them.
+local ticked = tonumber(redis.call('HGET', P .. 'watermark', '#ticked') or at)
+if at - ticked > tonumber(ARGV[4]) then redis.call('HSET', P .. 'watermark', '#patience', at + tonumber(ARGV[4])) end
+redis.call('HSET', P .. 'watermark', '#ticked', at)
+local patient = at < tonumber(redis.call('HGET', P .. 'watermark', '#patience') or '0')
+for _, m in ipairs(patient and {} or redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', at, 'LIMIT', 0, cap)) do
   local t, j, s, unit = parts(m)
   redis.call('ZREM', P .. 'leases', m)
-  redis.call('HDEL', P .. 'owners', m)
+  redis.call('HDEL', P .. 'owners', m, m .. '#')
   local key = stage_key(t, j, s)
   if stage_open(t, j, s) and redis.call('HEXISTS', key .. ':done', unit) == 0 then
     local id = redis.call('HGET', key .. ':units', unit)

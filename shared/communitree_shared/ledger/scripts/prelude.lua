@@ -142,6 +142,70 @@ local function waiting_less(t, n)
   if redis.call('HINCRBY', P .. 'waiting', t, -n) == 0 then redis.call('HDEL', P .. 'waiting', t) end
 end
 
+local function job_state(t, j) return redis.call('HGET', job_key(t, j), 'state') end
+local function is_open(state) return state == 'queued' or state == 'running' end
+
+-- Take a job's messages out of the global sets, and give its keys a TTL.
+local function sweep(t, j, ttl_ms, out)
+  local freed = {}
+  for _, s in ipairs(redis.call('SMEMBERS', P .. 'stages:' .. t .. ':' .. j)) do
+    local key = stage_key(t, j, s)
+    if redis.call('HGET', key, 'state') == 'open' then
+      local counts = redis.call('HMGET', key, 'total', 'done')
+      waiting_less(t, tonumber(counts[1]) - tonumber(counts[2]))
+      for _, id in ipairs(redis.call('HKEYS', key .. ':messages')) do
+        local m = member(t, j, s, id)
+        redis.call('ZREM', P .. 'sent', m)
+        redis.call('ZREM', P .. 'outbox', m)
+        redis.call('HDEL', P .. 'republished', m)
+        local q = redis.call('HGET', key .. ':queues', id)
+        if redis.call('ZREM', flight_key(q), m) == 1 then freed[q] = true end
+      end
+      for _, unit in ipairs(redis.call('HKEYS', key .. ':units')) do
+        redis.call('ZREM', P .. 'leases', member(t, j, s, unit))
+        redis.call('HDEL', P .. 'owners', member(t, j, s, unit), member(t, j, s, unit) .. '#')
+      end
+      redis.call('HSET', key, 'state', 'closed')
+    end
+    for _, part in ipairs({'', ':done', ':pending', ':messages', ':queues', ':units', ':left'}) do
+      redis.call('PEXPIRE', key .. part, ttl_ms)
+    end
+  end
+  for _, kind in ipairs({'job:', 'stages:', 'attempts:', 'events:'}) do
+    redis.call('PEXPIRE', P .. kind .. t .. ':' .. j, ttl_ms)
+  end
+  redis.call('ZREM', P .. 'open', t .. '|' .. j)
+  redis.call('ZREM', P .. 'deadlines', t .. '|' .. j)
+  local lock = redis.call('HGET', job_key(t, j), 'lock')
+  if lock and redis.call('GET', lock) == j then redis.call('DEL', lock) end
+  local flight = redis.call('HGET', job_key(t, j), 'in_flight')
+  if flight and flight ~= '' and redis.call('GET', flight) == j then redis.call('DEL', flight) end
+  for q, _ in pairs(freed) do drain(q, out) end
+end
+
+-- A job ends once: its state, its last event, an entry for the tenant's results; others may go now (`out`).
+local function end_job(t, j, state, summary, ttl_ms, reason, out)
+  local fields = {'state', state, 'ended', now()}
+  for k, v in pairs(summary) do fields[#fields + 1] = k; fields[#fields + 1] = v end
+  redis.call('HSET', job_key(t, j), unpack(fields))
+  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation_id')
+  if record[1] == 'query' and (state == 'answered' or state == 'partial' or state == 'no_data') then
+    event(t, j, 'reduce.committed', {'status', state})
+  end
+  event(t, j, 'job.ended', {'status', state, 'reason', reason})
+  redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
+    'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', record[3] or '')
+  redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
+  sweep(t, j, ttl_ms, out)
+  -- A look's keys live for minutes only: its end says nothing about the age of the tenant's other jobs.
+  if record[1] == 'look' then
+    redis.call('ZREM', P .. 'jobs:' .. t, j)
+  else
+    redis.call('ZREMRANGEBYSCORE', P .. 'jobs:' .. t, '-inf', now() - ttl_ms)
+  end
+  if state == 'cancelled' then redis.call('PUBLISH', P .. 'cancelled', t .. '|' .. j) end
+end
+
 -- The last arrival: close once, and put what follows into the outbox in the same step.
 local function close(t, j, s, out)
   local key = stage_key(t, j, s)
@@ -150,6 +214,11 @@ local function close(t, j, s, out)
   local fields = {'stage', s, 'level', v[4], 'kind', v[5], 'done', v[6], 'failed', v[2], 'total', v[7]}
   if v[4] ~= '' and v[5] == 'report' then event(t, j, 'level.ended', fields) end
   event(t, j, 'stage.ended', fields)
+  if v[5] == 'finish' and tonumber(v[2]) > 0 then
+    -- Not even the step that ends a failed job could be done: nothing is left to try.
+    end_job(t, j, 'failed', {}, 7 * 24 * 3600 * 1000, 'its end could not be written', out)
+    return
+  end
   local next_step = v[3]
   if v[1] == '1' and tonumber(v[2]) > 0 then
     next_step = redis.call('HGET', job_key(t, j), 'on_failure') or ''
@@ -166,7 +235,7 @@ local function arrive(t, j, s, unit, ok, outcome, fields, out)
   if state == 'closed' then return 'closed' end
   if redis.call('HSETNX', key .. ':done', unit, outcome) == 0 then return 'duplicate' end
   redis.call('ZREM', P .. 'leases', m)
-  redis.call('HDEL', P .. 'owners', m)
+  redis.call('HDEL', P .. 'owners', m, m .. '#')
   local done = redis.call('HINCRBY', key, 'done', 1)
   waiting_less(t, 1)
   if not ok then redis.call('HINCRBY', key, 'failed', 1) end
@@ -189,45 +258,4 @@ local function arrive(t, j, s, unit, ok, outcome, fields, out)
     release(t, j, s, out)
   end
   return 'new'
-end
-
-local function job_state(t, j) return redis.call('HGET', job_key(t, j), 'state') end
-local function is_open(state) return state == 'queued' or state == 'running' end
-
--- Take a job's messages out of the global sets, and give its keys a TTL.
-local function sweep(t, j, ttl_ms, out)
-  local freed = {}
-  for _, s in ipairs(redis.call('SMEMBERS', P .. 'stages:' .. t .. ':' .. j)) do
-    local key = stage_key(t, j, s)
-    if redis.call('HGET', key, 'state') == 'open' then
-      local counts = redis.call('HMGET', key, 'total', 'done')
-      waiting_less(t, tonumber(counts[1]) - tonumber(counts[2]))
-      for _, id in ipairs(redis.call('HKEYS', key .. ':messages')) do
-        local m = member(t, j, s, id)
-        redis.call('ZREM', P .. 'sent', m)
-        redis.call('ZREM', P .. 'outbox', m)
-        redis.call('HDEL', P .. 'republished', m)
-        local q = redis.call('HGET', key .. ':queues', id)
-        if redis.call('ZREM', flight_key(q), m) == 1 then freed[q] = true end
-      end
-      for _, unit in ipairs(redis.call('HKEYS', key .. ':units')) do
-        redis.call('ZREM', P .. 'leases', member(t, j, s, unit))
-        redis.call('HDEL', P .. 'owners', member(t, j, s, unit))
-      end
-      redis.call('HSET', key, 'state', 'closed')
-    end
-    for _, part in ipairs({'', ':done', ':pending', ':messages', ':queues', ':units', ':left'}) do
-      redis.call('PEXPIRE', key .. part, ttl_ms)
-    end
-  end
-  for _, kind in ipairs({'job:', 'stages:', 'attempts:', 'events:'}) do
-    redis.call('PEXPIRE', P .. kind .. t .. ':' .. j, ttl_ms)
-  end
-  redis.call('ZREM', P .. 'open', t .. '|' .. j)
-  redis.call('ZREM', P .. 'deadlines', t .. '|' .. j)
-  local lock = redis.call('HGET', job_key(t, j), 'lock')
-  if lock and redis.call('GET', lock) == j then redis.call('DEL', lock) end
-  local flight = redis.call('HGET', job_key(t, j), 'in_flight')
-  if flight and flight ~= '' and redis.call('GET', flight) == j then redis.call('DEL', flight) end
-  for q, _ in pairs(freed) do drain(q, out) end
 end
