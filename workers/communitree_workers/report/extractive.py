@@ -148,7 +148,7 @@ def readable(name: str, text: str = "") -> str:
 def _spelled(name: str, text: str) -> list[str]:
     """Return the spellings of a name in a text, whatever their case, each once."""
     upper = text.upper()
-    found = {}
+    found: dict[str, None] = {}
     at = upper.find(name) if len(upper) == len(text) else -1
     while at >= 0:
         end = at + len(name)
