@@ -97,15 +97,10 @@ def timed(label: str, work: Callable[[], Any], repeat: int = 5) -> float:
     return median
 
 
-def shape_view(shape: TreeShape, **more: Any) -> CorpusView:
-    """Return a view of a large bare tree: `view_of` walks it in Python, which is not measured."""
-    return view_of(shape, **more)
-
-
 def selections(n: int) -> None:
     """Budget queries and the precomputation at n communities."""
     print(f"Selections over {n:,} communities")
-    view = shape_view(fast(n))
+    view = view_of(tree(n))
     keys = [f"{i:07d}" for i in range(len(view.community))]
     timed(
         "the cut's precomputation, once a version", lambda: build_blocks(view.parent, view.tokens, view.bits, keys), 3
@@ -121,29 +116,6 @@ def selections(n: int) -> None:
     timed("coverage 50 %", lambda: fewest_tokens(view, view.tokens, direct, target), 1)
     data = view.to_bytes()
     timed(f"load the stored view ({len(data) / 1e6:.1f} MB)", lambda: CorpusView.from_bytes(data))
-
-
-def fast(n: int) -> TreeShape:
-    """Return `tree(n)` with children and masses computed once."""
-    shape = tree(n)
-    children: list[list[int]] = [[] for _ in shape.parent]
-    level: list[int] = []
-    for node, up in enumerate(shape.parent):
-        level.append(0 if up < 0 else level[up] + 1)
-        if up >= 0:
-            children[up].append(node)
-    mass = list(shape.leaf_mass)
-    for node in range(len(mass) - 1, -1, -1):
-        if children[node]:
-            mass[node] = sum(mass[c] for c in children[node])
-
-    class Fast(TreeShape):
-        pass
-
-    Fast.children = property(lambda _: children)  # type: ignore[assignment,method-assign]
-    Fast.level = property(lambda _: level)  # type: ignore[assignment,method-assign]
-    Fast.mass = property(lambda _: mass)  # type: ignore[assignment,method-assign]
-    return Fast(shape.parent, shape.tokens, shape.leaf_mass)
 
 
 def reports_of(n: int, seed: int = 2) -> tuple[CorpusView, dict[int, str]]:

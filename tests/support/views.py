@@ -39,10 +39,10 @@ class TreeShape:
 
     @property
     def mass(self) -> list[int]:
-        out = list(self.leaf_mass)
+        out, children = list(self.leaf_mass), self.children
         for node in range(len(out) - 1, -1, -1):
-            if self.children[node]:
-                out[node] = sum(out[c] for c in self.children[node])
+            if children[node]:
+                out[node] = sum(out[c] for c in children[node])
         return out
 
 
