@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 # Before anything that asks for the width of a terminal is imported.
-os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1", TERM="dumb")
+os.environ.update(COLUMNS="132", TERMINAL_WIDTH="132", NO_COLOR="1", TERM="dumb")
 for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FORCE_COLOR", "GITHUB_ACTIONS"}]:
     del os.environ[name]
 

@@ -32,6 +32,12 @@ def test_generated_parts_are_fresh() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_no_option_is_cut_off_in_the_reference() -> None:
+    text = read("docs/commands.md")
+    assert text.count("--json") > 10
+    assert not re.findall(r"--[a-z-]+…", text)
+
+
 def test_architecture_names_every_queue_and_key() -> None:
     text = read("ARCHITECTURE.md")
     words = set(re.findall(r"[\w.]+", text))
