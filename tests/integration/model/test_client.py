@@ -141,6 +141,7 @@ async def test_retry_after_is_obeyed_and_stops_everybody(
     first = asyncio.create_task(client.complete("map", ask("one"), CallContext()))
     while not provider.counters.outcomes.get("429"):
         await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)  # the refusal is on its way to the client
     provider.behaviour = Behaviour()
     told = provider.counters.starts[0]
     second = asyncio.create_task(client.complete("map", ask("two"), CallContext()))
