@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from communitree_shared.errors import UsageError
@@ -55,6 +55,7 @@ def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float
 
 
 @settings(max_examples=60, deadline=None)
+@example("|", "", "||")
 @given(NASTY, NASTY, st.sampled_from(["|", ",", "\t", ";", "||"]))
 def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, content: str, delimiter: str) -> None:
     options = BatchOptions(column_delimiter=delimiter)

@@ -45,9 +45,9 @@ def unflatten(text: str) -> str:
 
 
 def cell(text: str, delimiter: str = DEFAULT_DELIMITER) -> str:
-    """Return a text as one cell, quoted as in CSV where it holds the delimiter or a quote."""
+    """Return a text as one cell, quoted as in CSV where it holds a character of the delimiter or a quote."""
     flat = flatten(text)
-    if delimiter in flat or '"' in flat:
+    if '"' in flat or delimiter in flat or (len(delimiter) > 1 and any(c in flat for c in delimiter)):
         return '"' + flat.replace('"', '""') + '"'
     return flat
 
