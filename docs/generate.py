@@ -43,6 +43,8 @@ TASKS = {
     "communitree.corpus.ingest.v1": "read documents or graph tables, cut text units",
     "communitree.corpus.extract.v1": "find entities and relationships in one shard",
     "communitree.corpus.merge.v1": "unite the shards into one table each",
+    "communitree.corpus.describe.v1": "summarise one long description",
+    "communitree.corpus.described.v1": "put the summaries into the tables",
     "communitree.corpus.cluster.v1": "split the graph into its level-0 communities",
     "communitree.corpus.subtree.v1": "the tree below one large level-0 community",
     "communitree.corpus.assemble.v1": "number the communities, write `communities.parquet`",
@@ -51,6 +53,7 @@ TASKS = {
     "communitree.corpus.report.v1": "write one report",
     "communitree.corpus.publish.v1": "check the tables, write the manifest, swap `current`",
     "communitree.query.plan.v1": "select the reports, cut batches",
+    "communitree.query.rewrite.v1": "rewrite a question of a conversation to stand alone",
     "communitree.query.rate.v1": "rate candidates of a relevance walk",
     "communitree.query.walk.v1": "decide a relevance walk's next step",
     "communitree.query.map.v1": "read up to four batches: points",
@@ -95,7 +98,7 @@ def queue_table() -> str:
             twin = queue.removesuffix(".local")
             lines.append(f"| `{queue}` | {kind} | the tasks of `{twin}`, by the built-in model |")
             continue
-        tasks = [f"`{t.removeprefix('communitree.')}` {TASKS[t]}" for t in TASKS if messages.TASKS[t] == queue]
+        tasks = [f"`{t.removeprefix('communitree.')}` {TASKS[t]}" for t in messages.TASKS if messages.TASKS[t] == queue]
         lines.append(f"| `{queue}` | {kind} | {'; '.join(tasks)} |")
     return "\n".join(lines)
 
@@ -103,7 +106,8 @@ def queue_table() -> str:
 def task_table() -> str:
     """Return a row for each task."""
     lines = ["| task | queue | does |", "| --- | --- | --- |"]
-    for task, does in TASKS.items():
+    for task in messages.TASKS:
+        does = TASKS[task]
         local = f", `{messages.TASKS[task]}.local`" if messages.TASKS[task] in messages.MODEL_QUEUES else ""
         lines.append(f"| `{task}` | `{messages.TASKS[task]}`{local} | {does} |")
     return "\n".join(lines)

@@ -51,6 +51,13 @@ def test_architecture_names_every_queue_and_key() -> None:
             assert name in words, name
 
 
+def test_every_task_is_described() -> None:
+    text = read("docs/messages.md")
+    rows = dict(re.findall(r"^\| `(communitree\.[a-z0-9.]+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE))
+    assert set(rows) == set(messages.TASKS)
+    assert all(does.strip() for does in rows.values())
+
+
 def test_architecture_stays_one_page() -> None:
     assert len(read("ARCHITECTURE.md").splitlines()) <= 180
 
