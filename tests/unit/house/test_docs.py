@@ -38,6 +38,18 @@ def test_no_option_is_cut_off_in_the_reference() -> None:
     assert not re.findall(r"--[a-z-]+…", text)
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "docs/commands.md"])
+def test_commands_and_options_in_the_text_exist(name: str) -> None:
+    reference = read("docs/commands.md")
+    commands = set(re.findall(r"^## communitree ([a-z-]+)$", reference, re.MULTILINE))
+    text = re.sub(r"<!-- generated.*?<!-- end -->", "", read(name), flags=re.DOTALL)
+    called = set(re.findall(r"(?:`|bin/|^)communitree ([a-z][a-z-]+)", text, re.MULTILINE))
+    assert called <= commands
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+    others = {"--scale", "--help", "--rm"}
+    assert options <= others | set(re.findall(r"--[a-z][a-z-]+", reference))
+
+
 def test_architecture_names_every_queue_and_key() -> None:
     text = read("ARCHITECTURE.md")
     words = set(re.findall(r"[\w.]+", text))
