@@ -23,7 +23,7 @@ import orjson
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from communitree_workers.model.limits.state import SLACK, UNKNOWN_PROCESSES, Decision, Demand, Limits, LocalState
+from communitree_workers.model.limits.state import FEWEST_PROCESSES, SLACK, Decision, Demand, Limits, LocalState
 from communitree_workers.model.link import Link
 
 __all__ = ["Limiter", "Limits", "Permit"]
@@ -117,7 +117,7 @@ class _Gate:
         self._cool = 0.0
         self._limited = False  # a 429 was seen: the script then wants to hear of successes too
         self._local = LocalState()
-        self._processes = 1 if script is None else UNKNOWN_PROCESSES
+        self._processes = 1
         self._away_until = 0.0
         self._wake = asyncio.Event()
         self._ended = asyncio.Event()
@@ -232,7 +232,7 @@ class _Gate:
                 _log.warning(
                     "Redis does not answer (%s); calls go on within a local share of the limits", type(error).__name__
                 )
-        limits = self._limits if self._script is None else self._limits.share(max(1, self._processes))
+        limits = self._limits if self._script is None else self._limits.share(max(FEWEST_PROCESSES, self._processes))
         now = time.monotonic() * 1000
         self._local.settle(limits, self._delta, self._cool * 1000, now)
         self._delta, self._ok, self._cool = 0.0, 0, 0.0

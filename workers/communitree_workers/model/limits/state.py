@@ -17,8 +17,8 @@ SLACK = 300.0
 #: Calls in flight of one process while Redis is away and no limit is set.
 UNKNOWN_SHARE = 16
 
-#: Processes that are assumed to share an endpoint when Redis was never reached.
-UNKNOWN_PROCESSES = 4
+#: While Redis is away at least so many processes are taken to share an endpoint: the last count may be an old one.
+FEWEST_PROCESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
