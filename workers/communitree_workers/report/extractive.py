@@ -210,10 +210,11 @@ def _about(
                     partners.append(row.fields[1] if row.fields[0] == name else row.fields[0])
     if not said:
         return None
-    partners = [partner for partner in _distinct(map(readable, partners)) if partner != readable(name)]
-    return Finding(
-        _heading(readable(name), partners[:_TIES], writer.language), f"{join(said)} {citations.data(**cited)}"
-    )
+    told = " ".join([entity.fields[-1] if entity else "", *said])
+    shown = readable(name, told)
+    others = [other for other in _distinct(readable(partner, told) for partner in partners) if other != shown]
+    heading = _heading(shown, others[:_TIES], writer.language)
+    return Finding(heading, f"{join(said)} {citations.data(**cited)}")
 
 
 def _texts(writer: _Writer) -> list[Finding]:
