@@ -18,6 +18,7 @@ from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Account, Answer, Coverage, QuerySeconds, QuerySettings, Selection, Usage
 from communitree_shared.settings import EXTRACTIVE
+from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Resolver
@@ -35,10 +36,13 @@ from communitree_workers.query.reduce import (
 )
 from communitree_workers.query.select.common import Selected
 from communitree_workers.query.shell import answer_language, asked, load_view
+from communitree_workers.query.sources import FindingSources
 from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
 
 log = logging.getLogger(__name__)
+
+SOURCE_TABLES = (COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
 
 #: Streamed pieces of the answer are told together, at most so often (seconds).
 _FLUSH = 0.1
@@ -245,6 +249,20 @@ class _Reduce:
             await teller  # in order: the last piece after the one that is on its way
         return reply.text
 
+    def _sources(self) -> FindingSources | None:
+        """What leads from a citing sentence to its text; made once for a version and process."""
+        if self.selected.kind == "sources":
+            return None
+        corpus, version = self.request.corpus, self.request.version
+
+        def make() -> tuple[FindingSources, int]:
+            tables = self.context.read(corpus, version, *SOURCE_TABLES)
+            return FindingSources(tables), 2 * sum(table.nbytes for table in tables.values())
+
+        key = self.context.keys.version(corpus, version) + "#sources"
+        found: FindingSources = self.context.services.value(key, make)
+        return found
+
     def commit(self, reduced: Reduced) -> None:
         """Write the answer, once, and end the job."""
         services, message = self.context.services, self.context.message
@@ -261,8 +279,8 @@ class _Reduce:
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
         )
         answer = build_answer(
-            header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view), language=self.language,
-            context=self.name,
+            header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
+            language=self.language, context=self.name,
         )  # fmt: skip
         points = orjson.dumps([o.to_json() for o in self.outcomes])
         services.store.put(self.context.keys.job(message.job, "points.json"), points)

@@ -11,6 +11,7 @@ import hashlib
 import json
 from typing import Any
 
+import numpy as np
 import redis
 
 from communitree_shared import rediskeys as rk
@@ -27,7 +28,7 @@ from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import question_weights, rate_reply, rewrite_reply
 from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
 from communitree_workers.query.rewrite import last_turns, parse_rewrite, rewrite_messages
-from communitree_workers.query.select.common import Selected
+from communitree_workers.query.select.common import Selected, tokens_of
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
 from communitree_workers.query.shell import answer_language, asked, load_view
@@ -121,7 +122,11 @@ def _with_audit(walk: Relevant | Dynamic, options: QueryOptions) -> Selected:
     if isinstance(walk, Relevant):
         sample = [c for c in walk.audit_sample(options.seed) if c not in set(selected.ids)]
         if sample:
+            nodes = [walk.view.node[c] for c in sample]
+            tokens = tokens_of(walk.view, np.array(nodes, dtype=np.int64), options.batch)
             selected.ids.extend(sample)
+            selected.selection.reports += len(sample)
+            selected.selection.tokens += tokens
             selected.selection.budget["audited"] = sample
     return selected
 
