@@ -363,9 +363,9 @@ async def test_the_built_in_model_is_not_called(provider: FakeProvider) -> None:
 
 
 async def test_five_hundred_calls_in_flight(provider: FakeProvider, client: ModelClient) -> None:
-    provider.behaviour = Behaviour(latency=3.0)
+    provider.behaviour = Behaviour(latency=6.0)
     started = time.monotonic()
     done = await asyncio.gather(*(client.complete("map", ask(f"{n}"), CallContext()) for n in range(500)))
     assert provider.counters.peak_in_flight == 500
     assert len({d.text for d in done}) > 400
-    assert time.monotonic() - started < 12
+    assert time.monotonic() - started < 40
