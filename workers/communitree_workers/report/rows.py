@@ -47,10 +47,6 @@ def cell(value: str | None) -> str:
     text = value or ""
     if not _tidy(text):
         text = " ".join(text.split())
-    return _quoted(text)
-
-
-def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if '"' in text or "," in text else text
 
 
@@ -68,7 +64,9 @@ def line(*fields: str | None) -> str:
     texts = [field or "" for field in fields]
     joined = "|".join(texts)  # all fields are looked at in one go
     if _tidy(joined) and "| " not in joined and " |" not in joined:
-        return ",".join([_quoted(text) for text in texts])
+        if "," not in joined and '"' not in joined:
+            return ",".join(texts)
+        return ",".join(['"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text for text in texts])
     return ",".join([cell(text) for text in texts])
 
 
