@@ -6,6 +6,7 @@ What they hold and what they miss is said in `stats`; nothing is added to the tr
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,8 +154,7 @@ def _table(
     child = np.flatnonzero(tree.parent >= 0)
     child = child[np.lexsort((child, tree.parent[child]))]
     label = pc.binary_join_element_wise("Community", number.cast(pa.string()), " ")
-    ids = [hashlib.sha256(f"{key}:{level}".encode()).hexdigest()[:32] for key, level in zip(
-        keys.filter(pa.array(made)).to_pylist(), tree.level[made].tolist(), strict=True)]  # fmt: skip
+    ids = _made_ids(keys.filter(pa.array(made)).to_pylist(), tree.level[made].tolist())
     kind = pc.if_else(pc.equal(pc.fill_null(given["kind"], ""), ""), "cluster", given["kind"])
     columns: dict[str, Any] = {
         "id": _with(given["id"], made, pa.array(ids, pa.string())),
@@ -178,6 +178,18 @@ def _table(
         "covariate_ids": _claims(tree, tables),
     }
     return conform(COMMUNITIES, pa.table(columns))
+
+
+def _made_ids(keys: list[str], levels: list[int]) -> list[str]:
+    """Ids of the rows we add: parents that overlap may each miss the same members at the same level."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for key, level in zip(keys, levels, strict=True):
+        text = f"{key}:{level}"
+        again = seen[text]
+        seen[text] += 1
+        ids.append(hashlib.sha256((f"{text}:{again}" if again else text).encode()).hexdigest()[:32])
+    return ids
 
 
 def _ids(table: pa.Table, rows: Ints) -> pa.Array:
