@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,7 @@ def report_table(communities: pa.Table, reports: Mapping[int, Report | dict[str,
         IntegrityError: a community has no report.
     """
     rows = []
+    seen: Counter[str] = Counter()
     for community in communities.select([*_TAKEN_OVER]).to_pylist():
         report = reports.get(community["community"])
         if report is None:
@@ -44,7 +46,13 @@ def report_table(communities: pa.Table, reports: Mapping[int, Report | dict[str,
                 f"Community {community['community']} (level {community['level']}) has no report.",
                 hint="Each community gets at least an extractive report: run `communitree resume` on the job.",
             )
-        rows.append(report_row(community, report if isinstance(report, Report) else Report.from_dict(report), encoding))
+        row = report_row(community, report if isinstance(report, Report) else Report.from_dict(report), encoding)
+        # Kept trees may overlap: equal members under two parents, at one level, with one evidence.
+        first = row["id"]
+        seen[first] += 1
+        if seen[first] > 1:
+            row["id"] = report_id(first, seen[first], row["evidence_hash"])
+        rows.append(row)
     return from_rows(names.COMMUNITY_REPORTS, rows)
 
 
