@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 #: Stages that may call a model, each with settings of its own.
@@ -119,6 +119,8 @@ class Settings(BaseSettings):
     max_upload_bytes: int = 4 * 2**30
     log_level: str = "INFO"
 
+    _models: dict[str, ModelSettings] = PrivateAttr(default_factory=dict)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -134,10 +136,13 @@ class Settings(BaseSettings):
         return (*sources, TomlConfigSettingsSource(settings_cls, Path(config))) if config else sources
 
     def model(self, stage: ModelStage) -> ModelSettings:
-        """Return the model settings of one stage: its own fields, else the default ones."""
-        values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in _MODEL_FIELDS}
-        values.update(_StageOverrides.of(stage))
-        return ModelSettings.model_validate(values)
+        """Return the model settings of one stage: its own fields, else the default ones. Read once a process."""
+        found = self._models.get(stage)
+        if found is None:
+            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in _MODEL_FIELDS}
+            values.update(_StageOverrides.of(stage))
+            found = self._models[stage] = ModelSettings.model_validate(values)
+        return found
 
 
 class _StageOverrides(BaseSettings):

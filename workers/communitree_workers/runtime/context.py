@@ -74,23 +74,38 @@ class UnitContext:
 
     # --- the job's request ----------------------------------------------------------------------------------
 
-    def _request(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(self.services.object(self.keys.job(self.message.job, "request.json")))
-        return value
+    def _request(self, make: Callable[[dict[str, Any]], T]) -> T:
+        """Return the parsed request, parsed once a process: that of a large corpus lists many documents."""
+        key = self.keys.job(self.message.job, "request.json")
+
+        def parsed() -> tuple[T, int]:
+            data = self.services.object(key)
+            return make(json.loads(data)), 4 * len(data)
+
+        found: T = self.services.value(f"{key}#parsed", parsed)
+        return found
 
     def corpus_request(self) -> tuple[CorpusRequest, IndexOptions]:
         """Return a corpus job's request and its options."""
-        request = CorpusRequest.model_validate(self._request())
-        return request, IndexOptions.model_validate(request.options)
+
+        def make(value: dict[str, Any]) -> tuple[CorpusRequest, IndexOptions]:
+            request = CorpusRequest.model_validate(value)
+            return request, IndexOptions.model_validate(request.options)
+
+        return self._request(make)
 
     def query_request(self) -> tuple[QueryRequest, QueryOptions]:
         """Return a query job's request and its options."""
-        request = QueryRequest.model_validate(self._request())
-        return request, QueryOptions.model_validate(request.options)
+
+        def make(value: dict[str, Any]) -> tuple[QueryRequest, QueryOptions]:
+            request = QueryRequest.model_validate(value)
+            return request, QueryOptions.model_validate(request.options)
+
+        return self._request(make)
 
     def look_request(self) -> LookRequest:
         """Return a look's request."""
-        return LookRequest.model_validate(self._request())
+        return self._request(LookRequest.model_validate)
 
     async def load(self, key: str) -> bytes:
         """Return an immutable object without holding up the loop.
