@@ -166,7 +166,9 @@ async def map_batch(context: UnitContext) -> Outcome:
         result = parse_points(map_reply(batch, question, options.answer, weights), batch)
         outcome = BatchOutcome("answered", batch.reports, result)
         return Outcome(data={"batch": outcome.to_json()}, event={"points": len(result.points)})
-    reader = await context.to_thread(_Reader, context, request, options)
+    # A conversation's question lies in the object store; any other is at hand.
+    read = context.to_thread(_Reader, context, request, options) if options.history else None
+    reader = await read if read else _Reader(context, request, options)
     try:
         found, hit = await context.services.calls.cached(
             reader.key(context.args["batch"]), context.services.settings.map_cache_ttl, lambda: reader.fresh(batch),

@@ -21,6 +21,15 @@ class Cache:
         self._making: dict[str, concurrent.futures.Future[Any]] = {}
         self._lock = threading.Lock()
 
+    def peek(self, key: str) -> Any | None:
+        """Return the value of a key if it is there, at once."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is None:
+                return None
+            self._entries.move_to_end(key)
+            return found[0]
+
     def get(self, key: str, make: Callable[[], tuple[T, int]]) -> T:
         """Return the value of a key; `make` gives it and its size in bytes where it is not there."""
         with self._lock:

@@ -113,7 +113,8 @@ class UnitContext:
         Raises:
             KeyError: there is none.
         """
-        return await self.to_thread(self.services.object, key)
+        known: bytes | None = self.services.objects.peek(key)
+        return known if known is not None else await self.to_thread(self.services.object, key)
 
     async def save(self, key: str, data: bytes) -> None:
         """Write an object without holding up the loop."""
