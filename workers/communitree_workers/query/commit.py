@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from communitree_shared import rediskeys as rk
 from communitree_shared.errors import CommunitreeError, InfrastructureError
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import Account, Answer, Coverage, QuerySeconds, QuerySettings, Selection, Usage
+from communitree_shared.results import Account, Answer, QuerySettings, Selection, Usage
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
@@ -34,9 +33,9 @@ from communitree_workers.query.reduce import (
     plan_round,
     reduce_messages,
 )
-from communitree_workers.query.select.common import Selected
-from communitree_workers.query.shell import answer_language, asked, load_view
+from communitree_workers.query.shell import answer_language, asked, load_selected, load_view
 from communitree_workers.query.sources import FindingSources
+from communitree_workers.query.timing import seconds
 from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
 
@@ -46,22 +45,6 @@ SOURCE_TABLES = (COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UN
 
 #: Streamed pieces of the answer are told together, at most so often (seconds).
 _FLUSH = 0.1
-
-
-def dump_selected(selected: Selected) -> dict[str, Any]:
-    """Return a selection as JSON."""
-    return {
-        "ids": selected.ids, "selection": selected.selection.model_dump(), "coverage": selected.coverage.model_dump(),
-        "kind": selected.kind, "warnings": selected.warnings,
-    }  # fmt: skip
-
-
-def load_selected(data: dict[str, Any]) -> Selected:
-    """Return the selection of `dump_selected`."""
-    return Selected(
-        data["ids"], Selection.model_validate(data["selection"]), Coverage.model_validate(data["coverage"]),
-        kind=data["kind"], warnings=data["warnings"],
-    )  # fmt: skip
 
 
 async def reduce(context: UnitContext) -> Outcome:
@@ -298,27 +281,6 @@ def write_once(context: UnitContext, record: dict[str, str], answer: Answer, opt
     if ended and options.cache and answer.status in {"answered", "no_data"} and record.get("digest"):
         cached = rk.answer(message.tenant, record["digest"])
         services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
-
-
-def seconds(context: UnitContext, record: dict[str, str]) -> QuerySeconds:
-    """Return the wall seconds of a query's phases until now."""
-    ledger, message = context.services.ledger, context.message
-    now = time.time() * 1000
-    created = float(record.get("created", now))
-
-    def span(stage: str) -> float:
-        found = ledger.stage_record(message.tenant, message.job, stage)
-        if "opened" not in found:
-            return 0.0
-        return round(max(0.0, float(found.get("closed", now)) - float(found["opened"])) / 1000, 3)
-
-    return QuerySeconds(
-        queued=round(max(0.0, float(record.get("started", now)) - created) / 1000, 3),
-        plan=span("plan"),
-        map=span("map"),
-        reduce=span("reduce"),
-        total=round(max(0.0, now - created) / 1000, 3),
-    )
 
 
 def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:

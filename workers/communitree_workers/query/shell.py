@@ -14,6 +14,7 @@ from typing import Any
 
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
+from communitree_shared.results import Coverage, Selection
 from communitree_shared.settings import ModelSettings, ModelStage
 from communitree_shared.tables import COMMUNITY_REPORTS, TEXT_UNITS
 from communitree_workers.prompts import load
@@ -128,3 +129,19 @@ def cut(
 
 def _context_name(selected: Selected, options: QueryOptions) -> str:
     return "Sources" if selected.kind == "sources" else options.batch.context_name
+
+
+def dump_selected(selected: Selected) -> dict[str, Any]:
+    """Return a selection as JSON."""
+    return {
+        "ids": selected.ids, "selection": selected.selection.model_dump(), "coverage": selected.coverage.model_dump(),
+        "kind": selected.kind, "warnings": selected.warnings,
+    }  # fmt: skip
+
+
+def load_selected(data: dict[str, Any]) -> Selected:
+    """Return the selection of `dump_selected`."""
+    return Selected(
+        data["ids"], Selection.model_validate(data["selection"]), Coverage.model_validate(data["coverage"]),
+        kind=data["kind"], warnings=data["warnings"],
+    )  # fmt: skip

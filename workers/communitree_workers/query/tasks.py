@@ -31,7 +31,7 @@ from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.points import BatchOutcome
 from communitree_workers.query.select import select
 from communitree_workers.query.select.common import Choice, Selected, describe
-from communitree_workers.query.shell import answer_language, asked, cut, load_view, prices
+from communitree_workers.query.shell import answer_language, asked, cut, dump_selected, load_view, prices
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 
@@ -134,9 +134,7 @@ def seal_map(
     batches = cut(context, request, view, selected, options)
     services.store.put(
         context.keys.job(message.job, "plan.json"),
-        orjson.dumps(
-            {"selected": commit.dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}
-        ),
+        orjson.dumps({"selected": dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}),
     )
     local = models["map"] == EXTRACTIVE
     record = services.ledger.record(message.tenant, message.job)
