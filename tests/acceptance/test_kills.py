@@ -93,18 +93,18 @@ def calm(stack: Stack, topics: Path, provider: Provider) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "act", "every", "times"),
     [
-        ("kill", kill_a_worker, 1.5, 6),
-        ("freeze", freeze_a_worker, 1.0, 2),
-        ("connections", drop_connections, 2.0, 3),
-        ("redis", kill_redis, 3.0, 1),
-        ("s3", kill_s3, 3.0, 1),
-        ("flush", flush_redis, 3.0, 1),
+        ("kill", kill_a_worker, 1.2, 6),
+        ("freeze", freeze_a_worker, 0.8, 2),
+        ("connections", drop_connections, 1.0, 3),
+        ("redis", kill_redis, 1.0, 1),
+        ("s3", kill_s3, 1.0, 1),
+        ("flush", flush_redis, 1.0, 1),
     ],
 )
 def test_a_disturbed_index_is_the_same(
     stack: Stack, topics: Path, provider: Provider, calm: dict[str, Any], name: str, act: Act, every: float, times: int
 ) -> None:
-    provider.reset(latency=0.4)
+    provider.reset(latency=0.8)
     with meanwhile(stack, act, every, times) as done:
         ended = stack.run("index", str(topics), "--corpus", name, "--json", timeout=240)
     result = json.loads(ended.out)

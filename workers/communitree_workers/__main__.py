@@ -18,7 +18,13 @@ def main(argv: list[str]) -> int:
     )
     for noisy in ("celery", "kombu", "urllib3", "amqp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    from communitree_workers.runtime.consume import Worker, queues_of
+    try:
+        from communitree_workers.runtime.consume import Worker, queues_of
+    except ModuleNotFoundError as missing:
+        logging.getLogger("communitree").error(
+            "The package %s is missing: workers need the extra, pip install 'communitree[workers]'.", missing.name
+        )
+        return 4
     from communitree_workers.runtime.registry import Handlers
 
     try:
