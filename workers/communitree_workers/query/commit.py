@@ -172,21 +172,24 @@ class _Reduce:
     async def _condense(self, plan: ReducePlan) -> list[str]:
         """Rounds of the tree: condense each group, until one prompt holds what is left."""
         groups = [[plan.blocks[i] for i in group] for group in plan.groups]
-        members: list[list[int]] = list(plan.groups)
-        first = True
+        members: list[list[int]] = list(plan.groups)  # the points behind each group, through all rounds
         while len(groups) > 1:
             texts = await asyncio.gather(*(self._part(g, len(groups)) for g in groups), return_exceptions=True)
-            kept = []
-            for n, text in enumerate(texts):
-                if isinstance(text, str):
+            kept, held = [], []
+            for text, points in zip(texts, members, strict=True):
+                if isinstance(text, str) and text.strip():
                     kept.append(text)
-                elif isinstance(text, CommunitreeError) and not text.retryable and text.code != "cancelled":
+                    held.append(points)
+                    continue
+                if isinstance(text, CommunitreeError) and not text.retryable and text.code != "cancelled":
                     self.why = text.message
-                    if first:
-                        drop_group(self.gathered, members[n], text.message)
                 elif isinstance(text, BaseException):
                     raise text
-            groups, first = plan_round(kept, self.options.answer, self.view.encoding), False
+                else:
+                    self.why = "the model condensed a group of points to nothing"
+                drop_group(self.gathered, points, self.why)
+            groups = plan_round(kept, self.options.answer, self.view.encoding)
+            members = [[i for part in held[g :: len(groups)] for i in part] for g in range(len(groups))]
         return groups[0] if groups else []
 
     async def _part(self, blocks: list[str], groups: int) -> str:

@@ -1,0 +1,55 @@
+"""The rounds of the tree: a part that fails in any of them takes its points to the dropped ones, by name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from communitree_shared.errors import ModelError
+from communitree_shared.options import AnswerOptions
+from communitree_shared.results import Point
+from communitree_workers.query.commit import _Reduce
+from communitree_workers.query.points import Gathered
+from communitree_workers.query.reduce import ReducePlan
+
+GROUPS = 40
+
+
+def reduce_of(fails: Any) -> tuple[_Reduce, ReducePlan]:
+    points = [Point(text=f"p{i}", score=50, batch=0, used=True) for i in range(GROUPS)]
+    made: Any = object.__new__(_Reduce)
+    made.gathered = Gathered(points, list(range(GROUPS)))
+    made.options = SimpleNamespace(answer=AnswerOptions(max_data_tokens=200))
+    made.view = SimpleNamespace(encoding="o200k_base")
+    made.why = ""
+    rounds: list[int] = []
+
+    async def part(blocks: list[str], groups: int) -> str:
+        if groups not in rounds:
+            rounds.append(groups)
+        if fails(len(rounds), blocks):
+            raise ModelError("refused")
+        return " ".join(blocks) + " and more words" * 10
+
+    made._part = part
+    return made, ReducePlan(groups=[[i] for i in range(GROUPS)], blocks={i: f"p{i}" for i in range(GROUPS)})
+
+
+@pytest.mark.parametrize("round_", [1, 2])
+async def test_a_part_that_fails_drops_the_points_behind_it(round_: int) -> None:
+    made, plan = reduce_of(lambda now, blocks: now == round_ and blocks[0].startswith("p0"))
+    left = await made._condense(plan)
+    dropped = [p.text for p in made.gathered.points if not p.used]
+    assert "p0" in dropped
+    assert made.gathered.dropped == len(dropped) == GROUPS - len(made.gathered.order)
+    assert all(p.why_not == "refused" for p in made.gathered.points if not p.used)
+    assert round_ == 1 or len(dropped) > 1  # the second round condenses several groups of the first
+    assert left
+
+
+async def test_where_nothing_fails_all_points_stay() -> None:
+    made, plan = reduce_of(lambda now, blocks: False)
+    assert await made._condense(plan)
+    assert len(made.gathered.order) == GROUPS
