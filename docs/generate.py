@@ -52,6 +52,7 @@ TASKS = {
     "communitree.corpus.level.v1": "a level's evidence, from rows and the reports below",
     "communitree.corpus.report.v1": "write one report",
     "communitree.corpus.publish.v1": "check the tables, write the manifest, swap `current`",
+    "communitree.corpus.plan.v1": "say what an index would make and cost (`index --plan`)",
     "communitree.query.plan.v1": "select the reports, cut batches",
     "communitree.query.rewrite.v1": "rewrite a question of a conversation to stand alone",
     "communitree.query.rate.v1": "rate candidates of a relevance walk",

@@ -15,7 +15,7 @@ from communitree.client import Client, Source
 from communitree.events import Event
 from communitree_shared.ledger.jobs import Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexPlan, IndexResult, JobView, Plan, Tree
 from communitree_shared.settings import Settings
 
 T = TypeVar("T")
@@ -52,6 +52,12 @@ class AsyncClient:
         """Close all connections."""
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
+
+    async def plan_index(
+        self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None
+    ) -> IndexPlan:
+        """Return what an index would make and cost."""
+        return await asyncio.to_thread(self.sync.plan_index, source, corpus, options)
 
     async def submit_index(
         self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None

@@ -13,13 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from communitree import catalogue
+from communitree import catalogue, listing
 from communitree.embedded.discover import discover
-from communitree.events import DELTA_EVENT, Event, follow, past
+from communitree.events import DELTA_EVENT, Event, follow
 from communitree.looks import download, looking
-from communitree.outcome import as_error, as_result
+from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
+from communitree_shared import corpus_settings
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.connect import redis_client
@@ -28,7 +29,7 @@ from communitree_shared.keys import corpus_name, safe_id
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexPlan, IndexResult, JobView, Plan, Tree
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 
@@ -36,8 +37,6 @@ Source = str | os.PathLike[str]
 
 #: A caller waits so long for servers that do not answer; who follows a job has more patience.
 _PATIENCE, _FOLLOWING = 15.0, 120.0
-
-_COUNTS = ("level", "total", "done", "failed", "released")
 
 
 class Client:
@@ -96,7 +95,8 @@ class Client:
         """
         options = options or IndexOptions()
         corpus = corpus_name(corpus)
-        catalogue.refuse_busy(self._jobs, corpus)
+        if not options.plan_only:
+            catalogue.refuse_busy(self._jobs, corpus)
         gathered = source if isinstance(source, Gathered) else self.gather(source, options)
         self._store.ensure_bucket()
         upload(self._store, self._jobs.keys, corpus, gathered.documents, progress)
@@ -109,9 +109,37 @@ class Client:
         tables = options is not None and options.graph
         return gather(sources, tables=tables, max_bytes=self.settings.max_upload_bytes)
 
+    def changed_settings(self, corpus: str, options: IndexOptions | None = None) -> list[str]:
+        """Return a line for each setting in which a job would differ from the corpus's published version."""
+        manifest = self._jobs.manifest(corpus_name(corpus))
+        chosen, _ = corpus_settings.effective(manifest, options or IndexOptions())
+        return corpus_settings.changes(manifest, chosen)
+
     def index(self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None) -> IndexResult:
         """Index a source and wait for the result."""
         return self.wait_index(self.submit_index(source, corpus, options))
+
+    def plan_index(
+        self, source: Source | Sequence[Source] | Gathered, corpus: str, options: IndexOptions | None = None
+    ) -> IndexPlan:
+        """Return what an index would make and cost. Documents are uploaded; no model is called, nothing is published.
+
+        Raises:
+            UsageError: nothing can be read. CommunitreeError: of the kind that the job met.
+        """
+        planned = (options or IndexOptions()).model_copy(update={"plan_only": True})
+        job = self.submit_index(source, corpus, planned)
+        for _ in self.events(job):
+            pass
+        return self.planned(job)
+
+    def planned(self, job: str) -> IndexPlan:
+        """Return what a job of `index --plan` found.
+
+        Raises:
+            JobNotFound: no such job. CommunitreeError: it failed, was cancelled, or has not ended.
+        """
+        return plan_of(self._jobs.record(job), self._jobs.result(job))
 
     def corpora(self) -> list[dict[str, Any]]:
         """Return all corpora: name, version, the job that indexes it now, counts."""
@@ -253,39 +281,11 @@ class Client:
 
     def jobs(self, limit: int = 100) -> list[dict[str, Any]]:
         """Return the newest corpus and query jobs: id, kind, status, corpus, created, ended (unix seconds)."""
-        found = []
-        for job in self._ledger.jobs(self.settings.tenant, limit * 4):
-            record = self._ledger.record(self.settings.tenant, job)
-            if record.get("kind") in {"corpus", "query"}:
-                times = {
-                    k: int(record[k]) / 1000 for k in ("created", "started", "ended") if record.get(k, "").isdigit()
-                }
-                found.append(
-                    {"job_id": job, "kind": record["kind"], "status": record.get("state", ""),
-                     "corpus": record.get("corpus", ""), **times}
-                )  # fmt: skip
-        return found[:limit]
+        return listing.newest(self._jobs, limit)
 
     def job(self, job: str) -> JobView:
         """Return a job's state, the progress of its stages and its events."""
-        record = self._jobs.record(job)
-        tenant = self.settings.tenant
-        stages = {name: self._ledger.stage_record(tenant, job, name) for name in self._ledger.stage_names(tenant, job)}
-        progress = [
-            {"stage": name, "state": s.get("state", ""), **{k: int(s[k]) for k in _COUNTS if s.get(k, "").isdigit()}}
-            for name, s in sorted(stages.items(), key=lambda item: (int(item[1].get("opened", 0)), item[0]))
-        ]
-        state = record.get("state", "")
-        failed = state in {"failed", "lost"} or record.get("error")
-        return JobView(
-            job_id=job,
-            kind="query" if record.get("kind") == "query" else "corpus",
-            status=state,
-            corpus=record.get("corpus", ""),
-            progress={"stages": progress},
-            error=as_error(None, record, f"Job {job} is {state}.").as_json() if failed else None,
-            events=[event.as_json() for event in past(self._jobs, job)],
-        )
+        return listing.view(self._jobs, job)
 
     def cancel(self, job: str) -> str:
         """Take this caller from a job; it stops when none is left. Returns its state afterwards."""
@@ -307,7 +307,7 @@ class Client:
             raise UsageError(f"Job {job} is {state}: there is nothing left to do.")
         request = self._store.get_json(self._jobs.keys.job(safe_id(job, "job"), "request.json"))
         if request["kind"] == "corpus":
-            options = IndexOptions.model_validate(request["options"])
+            options = IndexOptions.model_validate(request.get("given", request["options"]))
             return self._jobs.submit_index(request["corpus"], request["documents"], options).job
         query = QueryOptions.model_validate(request["options"])
         return self._jobs.submit_query(request["corpus"], request["question"], query).job

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.results import Account, Answer, IndexResult, Selection
+from communitree_shared.results import Account, Answer, IndexPlan, IndexResult, Selection
 
 
 def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str) -> CommunitreeError:
@@ -48,6 +48,17 @@ def as_result(
              "version": version, "account": account.model_dump()}
         )  # fmt: skip
     return IndexResult.model_validate({"job_id": job, "status": state, "corpus": corpus, "warnings": [cause]})
+
+
+def plan_of(record: Mapping[str, str], raw: Mapping[str, Any] | None) -> IndexPlan:
+    """Return the result of a plan of an index.
+
+    Raises:
+        CommunitreeError: the job failed or was cancelled; of the kind that it met.
+    """
+    if raw is None or record.get("state") != "done":
+        raise as_error(raw, record, f"The plan ended as {record.get('state', 'unknown')}.")
+    return IndexPlan.model_validate(raw)
 
 
 def _all(kind: type[CommunitreeError]) -> Iterator[type[CommunitreeError]]:

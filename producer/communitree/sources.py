@@ -14,10 +14,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from communitree_shared.errors import UsageError
-from communitree_shared.options import IndexOptions
 
 #: Ends of file names that are never text or tables; reading and uploading them would only cost time.
 _NEVER = frozenset(
@@ -213,21 +211,3 @@ def _relative(path: Path, top: Path) -> str:
 def _sentence(reason: str, names: list[str], shown: int = 5) -> str:
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
     return f"not read, {reason}: {', '.join(names[:shown])}{more}"
-
-
-def estimate(gathered: Gathered, options: IndexOptions) -> dict[str, Any]:
-    """Return what an index of these files would come to: from their sizes alone, nothing is parsed or sent.
-
-    A token is taken as four bytes (three are nearer for Chinese). Graph tables have no text to cut.
-    """
-    tokens = gathered.size // 4
-    step = max(1, options.read.chunk_tokens - options.read.chunk_overlap)
-    units = 0 if options.graph else max(len(gathered.documents), -(-tokens // step))
-    return {
-        "files": len(gathered.documents),
-        "bytes": gathered.size,
-        "tokens": 0 if options.graph else tokens,
-        "text_units": units,
-        "extract_calls": units * (1 + options.extract.max_gleanings),
-        "note": "Estimated from file sizes. Calls are made only where a model is set; the built-in one costs nothing.",
-    }

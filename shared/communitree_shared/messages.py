@@ -39,6 +39,7 @@ TASKS: dict[str, str] = {
     "communitree.corpus.level.v1": "corpus",
     "communitree.corpus.report.v1": "report",
     "communitree.corpus.publish.v1": "corpus",
+    "communitree.corpus.plan.v1": "corpus",
     "communitree.query.plan.v1": "query",
     "communitree.query.rewrite.v1": "reduce",
     "communitree.query.rate.v1": "rate",
@@ -118,7 +119,9 @@ class CorpusRequest(_Body):
     corpus: str
     version: str
     documents: list[dict[str, Any]] = Field([], description="name, sha256, size of each uploaded file")
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field({}, description="IndexOptions: those of the corpus, and over them those given")
+    given: dict[str, Any] = Field({}, description="the options that the caller gave by name")
+    settings: dict[str, Any] = Field({}, description="what the new version keeps for later jobs")
 
 
 class QueryRequest(_Body):

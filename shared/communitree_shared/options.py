@@ -37,6 +37,10 @@ class ReadOptions(_Options):
 class ExtractOptions(_Options):
     """How entities and relationships are found in text."""
 
+    extractor: Literal["auto", "builtin", "spacy"] = Field(
+        "auto", description="auto: the model where one is set, else the built-in one; spacy: needs the extra nlp"
+    )
+    spacy_model: str = Field("", description="an installed pipeline of spaCy's; '' = en_core_web_sm in any package")
     entity_types: list[str] = ["organization", "person", "geo", "event"]
     max_gleanings: int = Field(1, ge=0)
     claims: bool = False
@@ -77,8 +81,10 @@ class IndexOptions(_Options):
     cluster: ClusterOptions = ClusterOptions()
     report: ReportOptions = ReportOptions()
     prompts: dict[str, str] = Field({}, description="prompt name → text that replaces the built-in one")
+    reset_settings: bool = Field(False, description="start from the defaults, not from the settings of the corpus")
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    plan_only: bool = Field(False, description="end with an IndexPlan: no model is called, nothing is published")
 
 
 class SelectionOptions(_Options):

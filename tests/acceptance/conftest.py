@@ -6,18 +6,8 @@ from pathlib import Path
 import pytest
 
 from support.provider import Provider, fake_provider
-from support.stack import Stack, running_stack
+from support.stack import FAST, Stack, running_stack
 from support.topics import write_topics
-
-#: The same rules in a tenth of the time.
-FAST = {
-    "COMMUNITREE_VISIBILITY_TIMEOUT": "10",
-    "COMMUNITREE_LEASE": "2",
-    "COMMUNITREE_LEASE_RENEWAL": "0.5",
-    "COMMUNITREE_RECONCILER_TICK": "0.5",
-    "COMMUNITREE_CPU_SLOTS": "2",
-    "COMMUNITREE_MODEL_SLOTS": "40",
-}
 
 
 @pytest.fixture(scope="session")

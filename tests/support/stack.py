@@ -24,6 +24,16 @@ from communitree_shared.settings import Settings
 
 COMMAND = (sys.executable, "-P", "-m", "communitree")
 
+#: The same rules in a tenth of the time.
+FAST = {
+    "COMMUNITREE_VISIBILITY_TIMEOUT": "10",
+    "COMMUNITREE_LEASE": "2",
+    "COMMUNITREE_LEASE_RENEWAL": "0.5",
+    "COMMUNITREE_RECONCILER_TICK": "0.5",
+    "COMMUNITREE_CPU_SLOTS": "2",
+    "COMMUNITREE_MODEL_SLOTS": "40",
+}
+
 
 @dataclass(frozen=True)
 class Done:

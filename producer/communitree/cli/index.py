@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,17 +12,22 @@ from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import read_prompts
 from communitree_shared.options import IndexOptions
 
+if TYPE_CHECKING:
+    from communitree.client import Client
+    from communitree.sources import Gathered
+
 FLAGS = Flags(
     IndexOptions,
     {
-        "": "Limits",
+        "": "This job",
         "read": "Reading documents",
         "extract": "Entities and relationships",
         "cluster": "Community tree",
         "report": "Community reports",
     },
-    hidden=frozenset(("graph", "cluster.recluster", "prompts")),
+    hidden=frozenset(("graph", "cluster.recluster", "prompts", "plan_only")),
     words={
+        "reset_settings": "Start from the defaults, not from the settings that earlier jobs gave this corpus.",
         "budget_usd": "Stop calling models at this much money; the rest is made without.",
         "budget_tokens": "Stop calling models at so many tokens; the rest is made without.",
         "read.chunk_overlap": "Tokens that neighbouring text units share.",
@@ -34,6 +39,8 @@ FLAGS = Flags(
         "read.metadata_columns": "Of tables: a column to keep with each document.",
         "read.prepend_metadata": "Put the metadata in front of each text unit.",
         "read.strict": "Fail on the first file or row that cannot be read.",
+        "extract.extractor": "A model where one is set (auto), the built-in extractor, or spaCy's.",
+        "extract.spacy_model": "An installed pipeline of spaCy's (default: en_core_web_sm).",
         "extract.entity_types": "A type of entity to look for.",
         "extract.max_gleanings": "Times the model is asked what it missed.",
         "extract.claims": "Also extract claims.",
@@ -61,7 +68,10 @@ def index(
         bool, typer.Option("--recluster", help="With --graph: build our tree, do not keep the one in SOURCE.")
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Publish the job and return.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what would be read and sent; index nothing.")] = False,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Say what would be made and cost: no model, no new version."),
+    ] = False,
     prompt: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE: a prompt of your own. May be given several times.")
     ] = None,
@@ -71,7 +81,8 @@ def index(
 ) -> int:
     """Index documents: text units, entities, the community tree, a report on each community.
 
-    Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
+    An existing corpus keeps the settings that earlier jobs gave it by name; those given now are put over them. Follows
+    the job until it is published. Ctrl-C leaves it running and says how to follow it again.
     """
     options["graph"] = graph
     options.setdefault("cluster", {})["recluster"] = recluster
@@ -85,13 +96,15 @@ def index(
     from communitree_shared.results import IndexResult
     from communitree_shared.settings import Settings
 
-    if plan:
-        return _plan(source, corpus, chosen, as_json)
     gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
     for warning in gathered.warnings():
         say(warning)
     say(f"{plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")
     with Client() as client:
+        for change in client.changed_settings(corpus, chosen):
+            say(f"changed: {change}")
+        if plan:
+            return _plan(client, gathered, corpus, chosen, as_json)
         job = client.submit_index(gathered, corpus, chosen, progress=_uploaded)
         if detach:
             if as_json:
@@ -119,16 +132,19 @@ def index(
     return exit_code(result.status)
 
 
-def _plan(source: list[str], corpus: str, options: IndexOptions, as_json: bool) -> int:
+def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions, as_json: bool) -> int:
+    from communitree.cli.follow import exit_code, follow_any
     from communitree.render.index import index_plan
-    from communitree.sources import estimate, gather
 
-    gathered = gather(source, tables=options.graph)
-    body = {"corpus": corpus, **estimate(gathered, options), "warnings": gathered.warnings()}
+    job = client.submit_index(gathered, corpus, options.model_copy(update={"plan_only": True}), progress=_uploaded)
+    if not follow_any(client, job):  # Ctrl-C
+        client.cancel(job)
+        return exit_code("cancelled")
+    planned = client.planned(job)
     if as_json:
-        to_stdout(body)
+        to_stdout(planned)
     else:
-        show(*index_plan(body))
+        show(*index_plan(planned))
     return 0
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share
-from communitree_shared.results import IndexResult
+from communitree_shared.results import IndexPlan, IndexResult
 
 
 def index_result(result: IndexResult) -> list[RenderableType]:
@@ -44,16 +42,48 @@ def index_result(result: IndexResult) -> list[RenderableType]:
     lines.append(f"{seconds(result.seconds.total)}" + (f": {_times(parts)}" if parts else ""))
     if result.status == "failed" and not result.counts.documents:
         lines = []
+    lines += [f"changed: {line}" for line in result.changes]
     return [head, *map(Text, lines), *(Text(f"! {w}", "yellow") for w in result.warnings)]
 
 
-def index_plan(plan: dict[str, Any]) -> list[RenderableType]:
-    """Return what an index would read and send."""
-    table = Table.grid(padding=(0, 2))
-    for name, value in plan.items():
-        if name not in {"warnings", "note"}:
-            table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
-    return [table, Text(str(plan.get("note", "")), "dim"), *(Text(f"! {w}", "yellow") for w in plan["warnings"])]
+#: What the graph of a plan is.
+_GRAPHS = {
+    "given": "the graph that was brought",
+    "built-in": "the graph of the built-in extractor",
+    "stand-in": "estimated on the graph of the built-in extractor: that of the model will differ",
+}
+
+
+def index_plan(plan: IndexPlan) -> list[RenderableType]:
+    """Return what an index would make, level by level, and what it would cost."""
+    counts = plan.counts
+    made = ", ".join(
+        (
+            plural(counts.documents, "document"),
+            plural(counts.text_units, "text unit"),
+            plural(counts.entities, "entity", "entities"),
+            plural(counts.relationships, "relationship"),
+            plural(counts.communities, "community", "communities"),
+        )
+    )
+    table = Table("level", "communities", "model calls", "reused", "prompt tokens", box=None, padding=(0, 2))
+    for level, row in plan.levels.items():
+        table.add_row(level, *(f"{n:,}" for n in (row.communities, row.calls, row.reused, row.prompt_tokens)))
+    lines = [
+        f"{stage}: {plural(usage.calls, 'call')}, {usage.prompt_tokens:,} prompt and about "
+        f"{usage.output_tokens:,} output tokens, {money(usage.usd)}"
+        for stage, usage in plan.llm.by_stage.items()
+        if usage.calls
+    ]
+    lines.append(f"in all: {money(plan.llm.usd)}" if lines else "no model would be called: it costs nothing")
+    return [
+        Text(f"plan  corpus {plan.corpus}  ({_GRAPHS[plan.graph]})", "bold"),
+        Text(made),
+        table,
+        *map(Text, lines),
+        *(Text(f"changed: {c}") for c in plan.changes),
+        *(Text(f"! {w}", "yellow") for w in plan.warnings),
+    ]
 
 
 def _times(parts: dict[str, float]) -> str:

@@ -39,7 +39,8 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
         "on_failure": finish_spec(tenant, request.job),
     }  # fmt: skip
     if isinstance(request, CorpusRequest):
-        lock = rk.corpus_lock(tenant, encode_name(request.corpus))
+        planned = request.options.get("plan_only", False)  # publishes nothing, so it may run beside an index
+        lock = "" if planned else rk.corpus_lock(tenant, encode_name(request.corpus))
         return Entry(record, Step("ingest", "communitree.corpus.ingest.v1"), lock=lock)
     if isinstance(request, LookRequest):
         until = submitted + LOOK_SECONDS

@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from communitree_shared import corpus_settings
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import (
@@ -67,15 +68,19 @@ class Jobs:
     ) -> Submitted:
         """Submit a corpus job over uploaded documents (name, sha256, size). `job`: its id, where the caller has one.
 
+        Settings that earlier jobs gave the corpus hold where `options` does not name them (see `corpus_settings`).
+
         Raises:
             CorpusBusy: another job is indexing this corpus.
             AdmissionRefused: too many jobs are open.
         """
         corpus = corpus_name(corpus)
         job = job or _new_job()
+        chosen, settings = corpus_settings.effective(self.manifest(corpus), options)
         request = CorpusRequest(
-            job=job, corpus=corpus, version=f"v-{job}", documents=documents, options=options.model_dump()
-        )
+            job=job, corpus=corpus, version=f"v-{job}", documents=documents, options=chosen.model_dump(),
+            given=corpus_settings.given(options), settings=settings,
+        )  # fmt: skip
         return self._submit(request, correlation_id, idempotency_key)
 
     def submit_query(
@@ -205,6 +210,14 @@ class Jobs:
             )
         return str(found["version"])
 
+    def manifest(self, corpus: str) -> dict[str, Any] | None:
+        """Return the manifest of a corpus's published version, or None."""
+        found = self.store.find_json(self.keys.current(corpus))
+        manifest: dict[str, Any] | None = found and self.store.find_json(
+            self.keys.manifest(corpus, str(found["version"]))
+        )
+        return manifest
+
     def record(self, job: str) -> dict[str, str]:
         """Return a job's record.
 
@@ -244,7 +257,9 @@ class Jobs:
 
 def _digest(request: Request) -> str:
     """Return what makes two requests the same for an idempotency key."""
-    asked = request.model_dump(exclude={"job", "version"})
+    # Of a corpus job what its caller gave: the corpus's settings may have changed since.
+    derived = {"options", "settings"} if isinstance(request, CorpusRequest) else set()
+    asked = request.model_dump(exclude={"job", "version", *derived})
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

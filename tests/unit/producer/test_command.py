@@ -114,15 +114,6 @@ def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch)
         main(["corpora"])
 
 
-def test_index_plan_needs_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / "b.png").write_text("picture")
-    assert main(["index", str(tmp_path), "--corpus", "c", "--plan", "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert (plan["corpus"], plan["files"], plan["text_units"]) == ("c", 1, 1)
-    assert plan["warnings"] == ["not read, a .png file has no text: b.png"]
-
-
 def test_deleting_asks_or_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     class NoClient:
         def __enter__(self) -> NoClient:

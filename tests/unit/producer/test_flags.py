@@ -26,7 +26,7 @@ def leaves(model: type[BaseModel], prefix: str = "") -> set[str]:
 def test_every_option_of_a_job_can_be_set_from_the_command_line(module: Any, model: type[BaseModel]) -> None:
     by_flag = {".".join(path) for path in module.FLAGS._paths.values()}
     by_the_command = {
-        index: {"graph", "prompts", "cluster.recluster"},
+        index: {"graph", "prompts", "cluster.recluster", "plan_only"},
         ask: {
             "prompts", "again", "bulk", "history", "deadline_seconds", "plan_only", "selection.strategy",
             "selection.level", "selection.coverage", "selection.stable",

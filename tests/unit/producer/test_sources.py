@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from communitree.sources import estimate, gather
+from communitree.sources import gather
 from communitree_shared.errors import UsageError
-from communitree_shared.options import IndexOptions
 
 
 def names(folder: Path, **more: object) -> list[str]:
@@ -141,12 +140,3 @@ def test_too_much_is_refused_before_it_is_uploaded(tmp_path: Path) -> None:
     assert names(tmp_path, max_bytes=26) == ["a.txt", "b.txt"]
     with pytest.raises(UsageError, match="more than 25 bytes"):
         names(tmp_path, max_bytes=25)
-
-
-def test_estimate_counts_at_least_one_unit_a_file(tmp_path: Path) -> None:
-    fill(tmp_path, "a.txt", "b.txt")
-    (tmp_path / "c.txt").write_bytes(b"x" * 44_000)
-    body = estimate(gather([tmp_path]), IndexOptions())
-    assert (body["files"], body["text_units"], body["extract_calls"]) == (3, 11, 22)
-    (tmp_path / "c.txt").unlink()
-    assert estimate(gather([tmp_path]), IndexOptions())["text_units"] == 2

@@ -15,6 +15,7 @@ from communitree_shared.tables import DOCUMENTS, ENTITIES, TEXT_UNITS
 from communitree_workers.corpus import extract_model, uploads
 from communitree_workers.corpus.describing import describe, described, open_describing
 from communitree_workers.corpus.extract_builtin import extract_units
+from communitree_workers.corpus.extract_plan import extraction_usage
 from communitree_workers.corpus.graph_import import read_graph
 from communitree_workers.corpus.merge import merge
 from communitree_workers.model.chat import ChatRequest
@@ -43,13 +44,18 @@ def ingest(context: UnitContext) -> Outcome:
         )
     spoken = _language(tables)
     context.write(request.corpus, request.version, tables, made_by="ingest")
-    units = _extract_units(context, request, options, tables, models["extract"], spoken)
     done = set(services.store.keys(context.keys.units(request.corpus, "extract")))
+    asked = models["extract"]
+    if options.plan_only:
+        models["extract"] = EXTRACTIVE  # what shows how large the graph may be, and costs nothing
+    units = _extract_units(context, request, options, tables, models["extract"], spoken)
     missing = [u for u in units if context.keys.unit(request.corpus, "extract", u.id) not in done]
     plan = {
         "units": [u.id for u in units], "language": spoken, "notes": notes, "model": models["extract"],
         "reused": len(units) - len(missing),
     }  # fmt: skip
+    if asked != models["extract"]:
+        plan |= {"model": asked, "extraction": _planned(context, request, options, tables, asked, spoken, done)}
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     local = models["extract"] == EXTRACTIVE
     stage = Stage("extract", "communitree.corpus.extract.v1", MERGE, window=services.settings.window)
@@ -104,6 +110,20 @@ def _extract_units(
     return units
 
 
+def _planned(
+    context: UnitContext, request: CorpusRequest, options: IndexOptions, tables: io.Tables, model: str, spoken: str,
+    done: set[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the usage of the extraction by a model that a plan does not call, without the units that are known."""
+    units = _extract_units(context, request, options, tables, model, spoken)
+    sizes = tables[TEXT_UNITS]["n_tokens"].to_pylist()
+    open_ = [u.args["start"] for u in units if context.keys.unit(request.corpus, "extract", u.id) not in done]
+    usage = extraction_usage(
+        [sizes[row] for row in open_], options.extract, spoken, options.prompts, options.read.encoding_model
+    )
+    return usage.model_dump()
+
+
 async def extract(context: UnitContext) -> Outcome:
     """Find entities and relationships in one shard of text units."""
     args = context.args
@@ -150,7 +170,7 @@ def merge_shards(context: UnitContext) -> Outcome:
         else:
             shards.append(data)
     tables = context.read(request.corpus, request.version, DOCUMENTS, TEXT_UNITS, made_by="ingest")
-    by_model = plan["model"] != EXTRACTIVE
+    by_model = plan["model"] != EXTRACTIVE and not options.plan_only
     tables, stats = merge(tables, shards, options.extract, keep_long=by_model)
     context.write(request.corpus, request.version, tables, made_by="long" if by_model else "merge")
     plan.update(failed=failed, merge=stats)

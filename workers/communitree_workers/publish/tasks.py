@@ -72,6 +72,7 @@ def publish(context: UnitContext) -> Outcome:
     result = _result(context, request, tables, plan, stats, reused)
     manifest = {
         "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
+        "settings": request.settings,
         "result": result.model_dump(), "tree": stats, "extract": {k: v for k, v in plan.items() if k != "units"},
         "format": 1,
     }  # fmt: skip
@@ -170,6 +171,7 @@ def _result(
         reports=counts,
         llm=LlmAccount.of(by_stage),
         seconds=index_seconds(services.ledger, message.tenant, message.job),
+        changes=plan.get("changes", []),
         warnings=warnings,
     )
 

@@ -79,6 +79,10 @@ class EvidenceBuilder:
             out[level] = {"communities": len(found), "calls": len(data), "prompt_tokens": spent}
         return out
 
+    def whole(self, level: int) -> list[Evidence]:
+        """Return the evidence of those communities of a level whose rows all fit: it does not depend on reports."""
+        return [self._evidence(c, {}) for c in self.corpus.level(level) if self._tokens(c) <= self.room]
+
     def _level(self, level: int) -> list[Community]:
         if level not in self._levels:
             self._levels[level] = self.corpus.level(level)

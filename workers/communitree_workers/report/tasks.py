@@ -37,6 +37,7 @@ from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 
 PUBLISH = Step("publish", "communitree.corpus.publish.v1")
+PLAN = Step("plan", "communitree.corpus.plan.v1")
 TABLES = (DOCUMENTS, TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES, COMMUNITIES)
 
 
@@ -66,7 +67,8 @@ def rows(context: UnitContext) -> Outcome:
         tables = {**tables, COMMUNITY_REPORTS: reports}
     context.write(request.corpus, request.version, tables)
     levels = tables[COMMUNITIES]["level"].to_pylist()
-    context.step(PUBLISH if plan.get("kept") else level_step(max(levels, default=-1)))
+    follows = PUBLISH if plan.get("kept") else level_step(max(levels, default=-1))
+    context.step(PLAN if options.plan_only else follows)
     return Outcome(event={"levels": max(levels, default=-1) + 1})
 
 
@@ -111,14 +113,19 @@ def level(context: UnitContext) -> Outcome:
     return Outcome(event={"level": number, "reports": len(index), "reused": len(index) - len(by_model) - len(by_hand)})
 
 
+def unit_id(tenant: str, writer: str, evidence: Evidence) -> str:
+    """Return the id of a report's unit: a hash of who writes it from what."""
+    return hashlib.sha256(f"{tenant}\n{writer}\n{evidence.hash}".encode()).hexdigest()[:40]
+
+
 def _pack(context: UnitContext, found: list[Evidence], model: str) -> tuple[bytes, list[dict[str, Any]]]:
     parts, index, offset = [], [], 0
     for evidence in found:
         data = evidence.to_json()
         writer = model if evidence.needs_model else EXTRACTIVE
-        identity = hashlib.sha256(f"{context.message.tenant}\n{writer}\n{evidence.hash}".encode()).hexdigest()[:40]
+        unit = unit_id(context.message.tenant, writer, evidence)
         index.append({
-            "community": evidence.community, "unit": identity, "offset": offset, "length": len(data), "model": writer,
+            "community": evidence.community, "unit": unit, "offset": offset, "length": len(data), "model": writer,
             "tokens": evidence.prompt_tokens,
         })  # fmt: skip
         parts.append(data)

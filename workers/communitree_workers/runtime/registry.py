@@ -18,6 +18,7 @@ _MODULES = {
     "corpus.level": "report.tasks",
     "corpus.report": "report.tasks",
     "corpus.publish": "publish.tasks",
+    "corpus.plan": "publish.planning",
     "query": "query.tasks",
     "job.finish": "publish.finish",
     "look": "look.tasks",

@@ -1,0 +1,52 @@
+"""Jobs as a caller sees them: the newest, and one with the progress of its stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from communitree.events import past
+from communitree.outcome import as_error
+from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.results import JobView
+
+_COUNTS = ("level", "total", "done", "failed", "released")
+
+
+def newest(jobs: Jobs, limit: int) -> list[dict[str, Any]]:
+    """Return the newest corpus and query jobs: id, kind, status, corpus, created, ended (unix seconds)."""
+    found = []
+    for job in jobs.ledger.jobs(jobs.tenant, limit * 4):
+        record = jobs.ledger.record(jobs.tenant, job)
+        if record.get("kind") in {"corpus", "query"}:
+            times = {k: int(record[k]) / 1000 for k in ("created", "started", "ended") if record.get(k, "").isdigit()}
+            found.append(
+                {"job_id": job, "kind": record["kind"], "status": record.get("state", ""),
+                 "corpus": record.get("corpus", ""), **times}
+            )  # fmt: skip
+    return found[:limit]
+
+
+def view(jobs: Jobs, job: str) -> JobView:
+    """Return a job's state, the progress of its stages and its events.
+
+    Raises:
+        JobNotFound: no such job of this tenant.
+    """
+    record = jobs.record(job)
+    ledger, tenant = jobs.ledger, jobs.tenant
+    stages = {name: ledger.stage_record(tenant, job, name) for name in ledger.stage_names(tenant, job)}
+    progress = [
+        {"stage": name, "state": s.get("state", ""), **{k: int(s[k]) for k in _COUNTS if s.get(k, "").isdigit()}}
+        for name, s in sorted(stages.items(), key=lambda item: (int(item[1].get("opened", 0)), item[0]))
+    ]
+    state = record.get("state", "")
+    failed = state in {"failed", "lost"} or record.get("error")
+    return JobView(
+        job_id=job,
+        kind="query" if record.get("kind") == "query" else "corpus",
+        status=state,
+        corpus=record.get("corpus", ""),
+        progress={"stages": progress},
+        error=as_error(None, record, f"Job {job} is {state}.").as_json() if failed else None,
+        events=[event.as_json() for event in past(jobs, job)],
+    )
