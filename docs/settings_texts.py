@@ -3,8 +3,12 @@
 TEXTS: dict[str, str] = {
     "home": "folder of the embedded stack; other commands find a running stack there",
     "tenant": "whose corpora and jobs: part of every object key and every Redis key of a job",
-    "redis_url": "`redis://[:password@]host:port/db`, `rediss://` (TLS), `sentinel://…?master_name=…`; "
-    "unset: the embedded stack's",
+    "redis_url": "`redis://[[user]:password@]host:port/db`, `rediss://` (TLS), `sentinel://host:port,host:port/db"
+    "?master_name=…`, `sentinels://` (TLS); unset: the embedded stack's",
+    "redis_ca_bundle": "file of certificates to trust instead of the system's",
+    "redis_certificate": "file with our certificate, where the server wants one",
+    "redis_private_key": "file with its key",
+    "redis_sentinel_password": "of the sentinels, where they have one of their own",
     "s3_endpoint": "`host:port` of the object store, without a scheme; unset: the embedded stack's",
     "s3_access_key": "unset: the environment, the shared credentials file or the instance's role, as AWS tools do",
     "s3_secret_key": "",
@@ -41,6 +45,8 @@ TEXTS: dict[str, str] = {
     "lease_renewal": "seconds between renewals",
     "reconciler_tick": "seconds between the reconciler's looks",
     "max_attempts": "of one unit, then it is dead-lettered and counts as failed",
+    "refusal_patience": "seconds that a job waits for a server that refuses (credentials, bucket, space, clock); then it "
+    "fails with the cause, and can be resumed",
     "map_batches_per_message": "batches that one map message carries, read side by side",
     "local_units_per_message": "reports that one message of the built-in model carries",
     "window": "units of one job in the broker",

@@ -16,8 +16,9 @@ import redis
 from kombu.connection import Connection
 from kombu.pools import ProducerPool
 
-from communitree_shared.connect import redis_url
+from communitree_shared.connect import address
 from communitree_shared.errors import InfrastructureError
+from communitree_shared.faults import of_redis
 from communitree_shared.ledger.client import Ledger, Outgoing
 from communitree_shared.settings import Settings
 
@@ -29,7 +30,10 @@ _AWAY = (redis.RedisError, kombu.exceptions.KombuError, OSError)
 
 def transport_options(settings: Settings) -> dict[str, Any]:
     """Return the transport's options. All processes of one Redis database must use the same ones."""
+    found = address(settings)
+    sentinel = {"master_name": found.master_name, "sentinel_kwargs": found.sentinel_options}
     return {
+        **(sentinel if found.master_name else {}),
         "visibility_timeout": settings.visibility_timeout,
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
@@ -47,8 +51,10 @@ def make_app(settings: Settings) -> Celery:
     """Return the Celery app of a worker; nothing is connected yet."""
     from celery import Celery  # half a second that a client need not spend
 
-    app = Celery("communitree", broker=redis_url(settings), set_as_current=False)
+    found = address(settings)
+    app = Celery("communitree", broker=found.broker_url(), set_as_current=False)
     app.conf.update(
+        broker_use_ssl=found.broker_ssl(),
         task_acks_late=True,
         task_acks_on_failure_or_timeout=True,
         task_reject_on_worker_lost=False,
@@ -76,7 +82,11 @@ class Publisher:
     """Publishes what the ledger put into its outbox, and takes it out there. Needs kombu only."""
 
     def __init__(self, settings: Settings, ledger: Ledger) -> None:
-        connection: Any = Connection(redis_url(settings), transport_options=transport_options(settings))  # type: ignore[no-untyped-call]
+        found = address(settings)
+        connection: Any = Connection(  # type: ignore[no-untyped-call]
+            found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(settings)
+        )
+        self._where = found.where
         self._connections: Any = connection.Pool(10)
         self._producers: Any = ProducerPool(self._connections, limit=10)  # type: ignore[no-untyped-call]
         self.ledger = ledger
@@ -101,7 +111,8 @@ class Publisher:
                 for message in batch:
                     self._send(producer, message)
         except _AWAY as error:
-            raise InfrastructureError(f"The broker did not take {len(batch)} messages: {error}.") from error
+            fault = of_redis(error, self._where)
+            raise InfrastructureError(f"{len(batch)} messages could not be published: {fault or error}.") from error
         self.messages += len(batch)
         self.ledger.published(batch)
 

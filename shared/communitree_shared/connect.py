@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import redis
 import redis.asyncio
+import redis.asyncio.retry
+import redis.asyncio.sentinel
+import redis.backoff
+import redis.retry
+import redis.sentinel
 
-from communitree_shared.errors import InfrastructureError, StackNotRunning
+from communitree_shared import redis_address
+from communitree_shared.errors import ServerRefuses, StackNotRunning
+from communitree_shared.faults import of_redis
+from communitree_shared.redis_address import RedisAddress
 from communitree_shared.settings import Settings
+
+#: Older servers lack commands that the scripts and the intake use (XAUTOCLAIM, ZADD … GT).
+OLDEST = (6, 2)
 
 _OPTIONS: dict[str, Any] = {
     "socket_timeout": 30,
@@ -18,14 +29,15 @@ _OPTIONS: dict[str, Any] = {
     "health_check_interval": 10,
     "decode_responses": True,
     "encoding_errors": "replace",  # what anyone may write into a stream must not end the reader
+    "max_connections": 2000,  # one for each thread of a worker that uses it at once; a hundred would be refused
 }
 
 
-def redis_url(settings: Settings) -> str:
-    """Return the URL of Redis.
+def address(settings: Settings) -> RedisAddress:
+    """Return where Redis is.
 
     Raises:
-        StackNotRunning: none is set.
+        StackNotRunning: nothing is set. UsageError: the URL is none.
     """
     url = settings.redis_url.get_secret_value()
     if not url:
@@ -33,50 +45,92 @@ def redis_url(settings: Settings) -> str:
             "No servers are set and no embedded stack is known.",
             hint="Run `communitree up`, or set COMMUNITREE_REDIS_URL and COMMUNITREE_S3_ENDPOINT.",
         )
-    return url.replace("valkey://", "redis://", 1).replace("valkeys://", "rediss://", 1)
+    return redis_address.parse(
+        url, ca=settings.redis_ca_bundle, certificate=settings.redis_certificate, key=settings.redis_private_key,
+        sentinel_password=settings.redis_sentinel_password.get_secret_value(),
+    )  # fmt: skip
 
 
 def redis_client(settings: Settings) -> redis.Redis:
     """Return a Redis client (strings, not bytes); it connects at its first command."""
-    url = redis_url(settings)
-    if url.startswith("sentinel://"):
-        return _sentinel(url)
-    return redis.Redis.from_url(url, **_OPTIONS)
+    found = address(settings)
+    # A connection that was idle may have gone: one more try at once. Longer waits are the ledger's.
+    retry = redis.retry.Retry(redis.backoff.NoBackoff(), 1)
+    options = {**_OPTIONS, **found.credentials, "db": found.db, "retry": retry}
+    if found.master_name:
+        sentinel: Any = redis.sentinel.Sentinel(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
+        master: redis.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
+        return master
+    ((host, port),) = found.hosts
+    return redis.Redis(host=host, port=port, **options, **found.ssl_options)
 
 
 def async_redis_client(settings: Settings) -> redis.asyncio.Redis:
     """Return an asyncio Redis client for the loop it is first used in."""
-    return redis.asyncio.Redis.from_url(redis_url(settings), **_OPTIONS)
+    found = address(settings)
+    retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 1)
+    options = {**_OPTIONS, **found.credentials, "db": found.db, "retry": retry, "max_connections": 100}
+    if found.master_name:
+        sentinel: Any = redis.asyncio.sentinel.Sentinel(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
+        master: redis.asyncio.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
+        return master
+    ((host, port),) = found.hosts
+    return redis.asyncio.Redis(host=host, port=port, **options, **found.ssl_options)
 
 
-def _sentinel(url: str) -> redis.Redis:
-    """`sentinel://[:password@]host:port[;host:port…]/DB?master_name=NAME`, as kombu reads it."""
-    from redis.sentinel import Sentinel
-
-    first = urlsplit(url.split(";")[0])
-    hosts = [urlsplit("//" + part.split("://")[-1]).netloc.rsplit("@", 1)[-1] for part in url.split("?")[0].split(";")]
-    query = dict(parse_qsl(urlsplit(url).query))
-    nodes = [(h.rsplit(":", 1)[0], int(h.rsplit(":", 1)[1].split("/")[0])) for h in hosts]
-    sentinel: Any = Sentinel(nodes, socket_timeout=5)  # type: ignore[no-untyped-call]
-    master: redis.Redis = sentinel.master_for(query.get("master_name", "mymaster"), password=first.password, **_OPTIONS)
-    return master
+def where_of(client: redis.Redis) -> str:
+    """Return which server a client talks to, for messages."""
+    options = client.connection_pool.connection_kwargs
+    if "host" in options:
+        return f"{options['host']}:{options.get('port', 6379)}"
+    return f"the sentinels' {getattr(client.connection_pool, 'service_name', 'primary')}"
 
 
-def check_server(client: redis.Redis) -> None:
-    """Refuse a Redis that would lose keys or cannot run our scripts. Reads INFO only.
+def check_server(client: redis.Redis, where: str = "the given address") -> None:
+    """Refuse a Redis that would lose keys or cannot run our scripts. Reads INFO only: no CONFIG is ever needed.
 
     Raises:
-        InfrastructureError: eviction is on, or the server is in cluster mode.
+        ServerRefuses: eviction is on, it is in cluster mode, a replica, or too old; one line that says what to do.
+        InfrastructureError: it does not answer.
     """
-    info: dict[str, Any] = client.info()
+    info: dict[str, Any] = _asked(lambda: client.info(), where)
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
-        raise InfrastructureError(
-            f"Redis evicts keys (maxmemory-policy {policy}): jobs would be lost in silence.",
+        raise ServerRefuses(
+            f"Redis at {where} evicts keys (maxmemory-policy {policy}): jobs would be lost in silence.",
             hint="Set maxmemory-policy noeviction.",
         )
     if info.get("redis_mode") == "cluster" or info.get("cluster_enabled") == 1:
-        raise InfrastructureError(
-            "Redis is in cluster mode, which the message transport does not support.",
+        raise ServerRefuses(
+            f"Redis at {where} is in cluster mode, which the message transport does not support.",
             hint="Use a single primary (with replicas or Sentinel).",
         )
+    if info.get("role") == "slave":
+        raise ServerRefuses(
+            f"Redis at {where} is a replica: it takes no writes.",
+            hint="Name the primary in COMMUNITREE_REDIS_URL, or the sentinels: sentinel://…?master_name=NAME.",
+        )
+    version = str(info.get("redis_version", ""))
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers and numbers < OLDEST:
+        raise ServerRefuses(
+            f"Redis at {where} is {version}, which is too old.", hint="Use Redis 6.2 or newer, or Valkey."
+        )
+
+
+def memory_fault(client: redis.Redis, where: str) -> str:
+    """Return why Redis takes no writes just now (its memory or disk is full), "" where it does. Reads INFO only."""
+    info: dict[str, Any] = _asked(lambda: client.info(), where)
+    limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
+    if limit and used >= limit:
+        return f"Redis at {where} is full ({used:,} of {limit:,} bytes): jobs wait until it has memory."
+    if info.get("aof_last_write_status", "ok") != "ok" or info.get("aof_last_bgrewrite_status", "ok") != "ok":
+        return f"Redis at {where} cannot write to its disk: jobs wait until it has space."
+    return ""
+
+
+def _asked(ask: Callable[[], Any], where: str) -> Any:
+    try:
+        return ask()
+    except (redis.RedisError, OSError) as error:
+        raise of_redis(error, where) or error from None

@@ -8,7 +8,8 @@ CommunitreeError
 │   ├── AdmissionRefused  too many open jobs; says when to try again                    (retryable)
 │   └── BadInput          a document, table or message: names file, column, row
 ├── StackNotRunning       no embedded stack and no servers in the settings              (exit 4)
-├── InfrastructureError   Redis or S3 away, full or misconfigured                       (retryable)
+├── InfrastructureError   Redis or S3 away                                              (retryable)
+│   └── ServerRefuses     credentials, rights, bucket, space, clock: someone must act   (retryable)
 ├── ModelError            a model endpoint's answer, in the provider's words
 │   ├── ContextTooLong    the prompt is longer than the model takes; callers split
 │   ├── OutputCut         finish_reason=length
@@ -95,6 +96,12 @@ class InfrastructureError(CommunitreeError):
 
     code = "infrastructure"
     retryable = True
+
+
+class ServerRefuses(InfrastructureError):
+    """Redis or the object store answers, and refuses: waiting alone does not help, the hint says what does."""
+
+    code = "refused"
 
 
 class ModelError(CommunitreeError):

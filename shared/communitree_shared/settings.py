@@ -66,6 +66,10 @@ class Settings(BaseSettings):
     tenant: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     # servers; unset: those of the embedded stack that runs on `home`
     redis_url: SecretStr = SecretStr("")
+    redis_ca_bundle: str = ""
+    redis_certificate: str = ""
+    redis_private_key: str = ""
+    redis_sentinel_password: SecretStr = SecretStr("")
     s3_endpoint: str = ""
     s3_access_key: SecretStr = SecretStr("")
     s3_secret_key: SecretStr = SecretStr("")
@@ -103,6 +107,7 @@ class Settings(BaseSettings):
     lease_renewal: float = 5.0
     reconciler_tick: float = 5.0
     max_attempts: int = 5
+    refusal_patience: float = 600.0
     map_batches_per_message: int = 4
     local_units_per_message: int = 8
     window: int = Field(256, description="units of one job in the broker")

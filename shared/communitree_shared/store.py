@@ -1,14 +1,14 @@
 """The object store: plain S3 through the minio client. Infrastructure faults are waited out here.
 
-A call that meets a server that is away, slow or full is tried again with growing pauses until `patience`
-seconds have passed; wrong credentials and a missing bucket are said once, at once.
+A call that meets a server that is away is tried again with growing pauses until `patience` seconds have passed. One
+that the server refuses (credentials, bucket, space, clock) is tried again for `refusal_patience` seconds only: someone
+must act, and is told. All calls of a process share what they know of the server: see `trouble`.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -16,47 +16,47 @@ from typing import Any, TypeVar
 import urllib3
 from minio import Minio
 from minio.deleteobjects import DeleteObject
-from minio.error import MinioException, S3Error
+from minio.error import S3Error
 
-from communitree_shared.errors import InfrastructureError
+from communitree_shared.errors import InfrastructureError, ServerRefuses
+from communitree_shared.faults import S3_FAULTS, of_s3
+from communitree_shared.s3_credentials import provider
 from communitree_shared.settings import Settings
+from communitree_shared.trouble import trouble_with
 
 T = TypeVar("T")
 
-_CONFIGURATION = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "NoSuchBucket", "InvalidBucketName"}
 _ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound", "NoSuchVersion"}
 
 
 class Store:
     """Objects by key in one bucket.
 
-    Raises (every method): InfrastructureError, when the server did not answer within `patience` seconds, or
-    at once when it refuses us.
+    Raises (every method):
+        InfrastructureError: the server did not answer within `patience` seconds.
+        ServerRefuses: it answered, and refused us for `refusal_patience` seconds.
     """
 
-    def __init__(self, settings: Settings, *, patience: float = 120.0) -> None:
+    def __init__(self, settings: Settings, *, patience: float = 120.0, refusal_patience: float = 0.0) -> None:
         self.bucket = settings.s3_bucket
-        self.patience = patience
+        self.patience, self.refusal_patience = patience, refusal_patience
         self.requests = 0
+        self.trouble = trouble_with(f"The object store at {settings.s3_endpoint}")
         self._endpoint = settings.s3_endpoint
         self._may_create = settings.s3_create_bucket
-        ca_bundle = settings.s3_ca_bundle or None
         http = urllib3.PoolManager(
             timeout=urllib3.Timeout(connect=5, read=60),
             maxsize=64,
             retries=False,
             cert_reqs="CERT_REQUIRED",
-            ca_certs=ca_bundle or _default_ca(),
+            ca_certs=settings.s3_ca_bundle or _default_ca(),
         )
-        access, secret = settings.s3_access_key.get_secret_value(), settings.s3_secret_key.get_secret_value()
         self._client = Minio(
             settings.s3_endpoint,
-            access or None,
-            secret or None,
             secure=settings.s3_secure,
             region=settings.s3_region,
             http_client=http,
-            credentials=None if access else _provider_credentials(),
+            credentials=provider(settings),
         )
         self._region = settings.s3_region
 
@@ -67,7 +67,7 @@ class Store:
             if self._client.bucket_exists(self.bucket):
                 return
             if not self._may_create:
-                raise InfrastructureError(
+                raise ServerRefuses(
                     f"The bucket {self.bucket!r} does not exist at {self._endpoint}.",
                     hint="Create it, or set COMMUNITREE_S3_CREATE_BUCKET=true.",
                 )
@@ -226,39 +226,28 @@ class Store:
         return found
 
     def _call(self, key: str, action: Callable[[], T]) -> T:
-        deadline = time.monotonic() + self.patience
-        pause = 0.05
+        began = time.monotonic()
+        until, refused_until = began + self.patience, began + self.refusal_patience
         while True:
-            self.requests += 1
-            try:
-                return action()
-            except S3Error as error:
-                if error.code in _ABSENT:
-                    raise KeyError(key) from None
-                if error.code in _CONFIGURATION:
-                    raise InfrastructureError(
-                        f"The object store at {self._endpoint} refused us: {error.code} ({self.bucket}).",
-                        hint="Check COMMUNITREE_S3_ACCESS_KEY, COMMUNITREE_S3_SECRET_KEY and COMMUNITREE_S3_BUCKET.",
-                    ) from None
-                fault: Exception = error
-            except (MinioException, urllib3.exceptions.HTTPError, OSError) as error:
-                fault = error
-            if time.monotonic() + pause > deadline:
-                raise InfrastructureError(
-                    f"The object store at {self._endpoint} did not serve {key} within {self.patience:.0f} s: {fault}.",
-                    hint="Check that it runs and has space, and COMMUNITREE_S3_ENDPOINT.",
-                ) from fault
-            time.sleep(pause * (0.5 + random.random()))
-            pause = min(pause * 2, 5.0)
+            fault = self.trouble.turn(until)
+            if fault is None:
+                self.requests += 1
+                try:
+                    found = action()
+                except S3_FAULTS as error:
+                    if isinstance(error, S3Error) and error.code in _ABSENT:
+                        self.trouble.over()
+                        raise KeyError(key) from None
+                    fault = of_s3(error, self._endpoint, self.bucket)
+                else:
+                    self.trouble.over()
+                    return found
+                self.trouble.met(fault)
+            if time.monotonic() >= (refused_until if isinstance(fault, ServerRefuses) else until):
+                raise type(fault)(f"{fault.message} ({key})", hint=fault.hint)
 
 
 def _default_ca() -> str:
     import certifi
 
     return certifi.where()
-
-
-def _provider_credentials() -> Any:
-    from minio.credentials.providers import AWSConfigProvider, ChainedProvider, EnvAWSProvider, IamAwsProvider
-
-    return ChainedProvider([EnvAWSProvider(), AWSConfigProvider(), IamAwsProvider()])

@@ -14,21 +14,16 @@ from typing import Any, TypeVar
 import redis
 
 from communitree_shared import rediskeys as rk
-from communitree_shared.errors import InfrastructureError
+from communitree_shared.connect import where_of
+from communitree_shared.errors import ServerRefuses
+from communitree_shared.faults import of_redis
 from communitree_shared.ledger.stages import Stage, Step, compact
+from communitree_shared.trouble import trouble_with
 
 T = TypeVar("T")
 
 #: Messages of a stage beyond this many are staged in parts, so that no single command is huge.
 STAGING_ABOVE = 500
-
-_AWAY = (
-    redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError,
-    redis.exceptions.OutOfMemoryError, redis.exceptions.MasterDownError,
-)  # fmt: skip
-
-#: Refusals that pass: a script of another holds the server up, or its disk is full.
-_FOR_NOW = ("BUSY ", "MISCONF ", "NOREPLICAS ")
 
 
 @dataclass(frozen=True)
@@ -74,13 +69,15 @@ def _outgoing(triples: Sequence[str]) -> list[Outgoing]:
 class Ledger:
     """One Redis client's view of the ledger.
 
-    Every method waits out a Redis that is away for up to `patience` seconds, then raises InfrastructureError.
+    Every method waits out a Redis that is away for up to `patience` seconds, then raises InfrastructureError; one that
+    refuses us (password, rights, memory) for up to `refusal_patience` seconds, then ServerRefuses.
     All scripts may be repeated: a call whose reply was lost changes nothing the second time.
     """
 
-    def __init__(self, client: redis.Redis, *, patience: float = 120.0) -> None:
+    def __init__(self, client: redis.Redis, *, patience: float = 120.0, refusal_patience: float = 0.0) -> None:
         self.redis = client
-        self.patience = patience
+        self.patience, self.refusal_patience = patience, refusal_patience
+        self._where = where_of(client)
         self.token = uuid.uuid4().hex
         self._scripts: dict[str, Any] = {}
 
@@ -266,22 +263,21 @@ class Ledger:
         return self._call(lambda: script(args=args))
 
     def _call(self, action: Callable[[], T]) -> T:
-        deadline = time.monotonic() + self.patience
-        pause = 0.05
+        began = time.monotonic()
+        until, refused_until = began + self.patience, began + self.refusal_patience
+        trouble = trouble_with(f"Redis at {self._where}")  # not kept: a forked child has its own
         while True:
-            try:
-                return action()
-            except redis.AuthenticationError as error:
-                raise InfrastructureError(
-                    f"Redis refused us: {error}.", hint="Check the password in COMMUNITREE_REDIS_URL."
-                ) from None
-            except (*_AWAY, redis.ResponseError) as error:
-                if not isinstance(error, _AWAY) and not str(error).startswith(_FOR_NOW):
-                    raise
-                if time.monotonic() + pause > deadline:
-                    raise InfrastructureError(
-                        f"Redis did not answer within {self.patience:.0f} s: {error}.",
-                        hint="Check that it runs, and COMMUNITREE_REDIS_URL.",
-                    ) from error
-            time.sleep(pause)
-            pause = min(pause * 2, 2.0)
+            fault = trouble.turn(until)
+            if fault is None:
+                try:
+                    found = action()
+                except (redis.RedisError, OSError) as error:
+                    fault = of_redis(error, self._where)
+                    if fault is None:
+                        raise
+                else:
+                    trouble.over()
+                    return found
+                trouble.met(fault)
+            if time.monotonic() >= (refused_until if isinstance(fault, ServerRefuses) else until):
+                raise type(fault)(fault.message, hint=fault.hint)

@@ -286,7 +286,7 @@ def test_a_server_that_is_away_is_waited_for_and_then_named(settings: Settings) 
     from communitree_shared.errors import InfrastructureError
 
     away = Ledger(redis.Redis(port=1, decode_responses=True, socket_connect_timeout=0.1), patience=0.2)
-    with pytest.raises(InfrastructureError, match="did not answer"):
+    with pytest.raises(InfrastructureError, match="does not answer"):
         away.record(T, J)
 
 

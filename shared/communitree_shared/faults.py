@@ -1,0 +1,117 @@
+"""What an exception of a server's client means, in our words: is it away, or does it refuse us, and what helps?"""
+
+from __future__ import annotations
+
+import redis
+import urllib3
+from minio.error import InvalidResponseError, MinioException, S3Error, ServerError
+
+from communitree_shared.errors import InfrastructureError, ServerRefuses
+
+_KEYS = "Check COMMUNITREE_S3_ACCESS_KEY and COMMUNITREE_S3_SECRET_KEY (or the role), and what they may do"
+
+#: Codes of S3 that someone must act on → what to do. Everything else is taken for an outage.
+_S3_REFUSALS = {
+    **dict.fromkeys(
+        ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+         "TokenRefreshRequired", "AllAccessDisabled", "AccountProblem", "InvalidSecurity", "NotSignedUp"),
+        _KEYS + " in the bucket {bucket!r}: s3:GetObject, s3:PutObject, s3:DeleteObject, s3:ListBucket.",
+    ),
+    **dict.fromkeys(
+        ("NoSuchBucket", "InvalidBucketName"),
+        "Make the bucket {bucket!r}, or set COMMUNITREE_S3_BUCKET to one that exists.",
+    ),
+    **dict.fromkeys(
+        ("RequestTimeTooSkewed", "RequestExpired"),
+        "The clocks of this machine and of the object store differ: set them (NTP).",
+    ),
+    **dict.fromkeys(
+        ("XMinioStorageFull", "InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded",
+         "XMinioDiskFull", "StorageFull"),
+        "Give it space (`communitree gc` removes what nothing needs).",
+    ),
+    **dict.fromkeys(
+        ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
+        "Check COMMUNITREE_S3_REGION and COMMUNITREE_S3_ENDPOINT.",
+    ),
+}  # fmt: skip
+
+#: HTTP states that say the same without a code: 507 is "Insufficient Storage".
+_STATES = {507: "InsufficientStorage", 401: "AccessDenied", 403: "AccessDenied"}
+
+#: What OpenSSL says of a certificate that is not trusted, and of a server that speaks no TLS.
+_TLS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
+
+
+class NoCredentials(Exception):
+    """No provider has credentials for the object store."""
+
+
+def of_s3(error: Exception, endpoint: str, bucket: str) -> InfrastructureError:
+    """Return what an exception of the S3 client means."""
+    code, words = _s3_code(error)
+    if code in _S3_REFUSALS:
+        return ServerRefuses(
+            f"The object store at {endpoint} refuses us: {code}{f' ({words})' if words else ''}.",
+            hint=_S3_REFUSALS[code].format(bucket=bucket),
+        )
+    if isinstance(error, NoCredentials):
+        return ServerRefuses(
+            f"There are no credentials for the object store at {endpoint}: {error}.",
+            hint="Set COMMUNITREE_S3_ACCESS_KEY and COMMUNITREE_S3_SECRET_KEY, or give this machine a role.",
+        )
+    if any(word in str(error) for word in _TLS):
+        return ServerRefuses(
+            f"No trusted connection to the object store at {endpoint}: {error}.",
+            hint="Check COMMUNITREE_S3_SECURE and COMMUNITREE_S3_CA_BUNDLE.",
+        )
+    return InfrastructureError(
+        f"The object store at {endpoint} does not serve us: {_short(error)}.",
+        hint="Check that it runs and has space, and COMMUNITREE_S3_ENDPOINT.",
+    )
+
+
+def _s3_code(error: Exception) -> tuple[str, str]:
+    if isinstance(error, S3Error):
+        return str(error.code), str(error.message or "")
+    state = error.status_code if isinstance(error, ServerError) else 0
+    if isinstance(error, InvalidResponseError):
+        state = error._code
+    return _STATES.get(state, ""), ""
+
+
+S3_FAULTS = (MinioException, urllib3.exceptions.HTTPError, NoCredentials, OSError)
+
+_REDIS_AWAY = (
+    redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError,
+    redis.exceptions.MasterDownError, redis.exceptions.TryAgainError,
+)  # fmt: skip
+
+#: Refusals that pass by themselves: a script of another holds the server up, or a replica is behind.
+_FOR_NOW = ("BUSY ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
+
+
+def of_redis(error: Exception, where: str) -> InfrastructureError | None:
+    """Return what an exception of the Redis client means; None for one that is our own mistake."""
+    said = _short(error)
+    if isinstance(error, redis.AuthenticationError) or said.startswith(("NOAUTH", "WRONGPASS")):
+        hint = "Check user and password in COMMUNITREE_REDIS_URL."
+    elif isinstance(error, redis.exceptions.NoPermissionError) or said.startswith("NOPERM"):
+        hint = "Give the user what docs/operations.md lists under `Managed Redis`."
+    elif isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM command not allowed" in said:
+        hint = "Raise maxmemory, or free memory: ended jobs go after COMMUNITREE_JOB_TTL."
+    elif said.startswith("MISCONF"):
+        hint = "Redis cannot write to its disk: give it space, see its log."
+    elif any(word in said for word in _TLS):
+        hint = "Check that the URL begins with rediss:// where the server speaks TLS, and COMMUNITREE_REDIS_CA_BUNDLE."
+    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW):
+        return InfrastructureError(
+            f"Redis at {where} does not answer: {said}.", hint="Check that it runs, and COMMUNITREE_REDIS_URL."
+        )
+    else:
+        return None
+    return ServerRefuses(f"Redis at {where} refuses us: {said}.", hint=hint)
+
+
+def _short(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:300].rstrip(".")
