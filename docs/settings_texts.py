@@ -45,8 +45,8 @@ TEXTS: dict[str, str] = {
     "lease_renewal": "seconds between renewals",
     "reconciler_tick": "seconds between the reconciler's looks",
     "max_attempts": "of one unit, then it is dead-lettered and counts as failed",
-    "refusal_patience": "seconds that a job waits for a server that refuses (credentials, bucket, space, clock); then it "
-    "fails with the cause, and can be resumed",
+    "refusal_patience": "seconds that a job waits for a server that refuses (credentials, bucket, space, clock); then "
+    "it fails with the cause, and can be resumed",
     "map_batches_per_message": "batches that one map message carries, read side by side",
     "local_units_per_message": "reports that one message of the built-in model carries",
     "window": "units of one job in the broker",

@@ -122,3 +122,8 @@ def dead_letters(tenant: str) -> str:
 def parked(queue: str) -> str:
     """Return the key of messages that wait for a newer worker (list)."""
     return f"{PREFIX}parked:{queue}"
+
+
+def waits(tenant: str, job_id: str) -> str:
+    """Return the key that says which server a job waits for just now (JSON, with a short TTL)."""
+    return f"{PREFIX}waits:{tenant}:{job_id}"

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from communitree_shared import corpus_settings
+from communitree_shared import clock, corpus_settings
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import (
@@ -145,7 +145,7 @@ class Jobs:
             # Who used the key first has not told the ledger of its job, and perhaps never will: it is told here.
             named = {"version": f"v-{same}"} if isinstance(request, CorpusRequest) else {}
             request = request.model_copy(update={"job": same, **named})
-        job, now = request.job, time.time()
+        job, now = request.job, clock.now_of(self.ledger.redis)
         self.store.put_json(self.keys.job(job, "request.json"), request.model_dump())
         told = entry(self.tenant, request, now, correlation_id)
         status, detail, outgoing = self.ledger.submit(

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import uuid
 from typing import Any
 
+import redis
+
+from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
+from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.rebuild import rebuild
 from communitree_shared.settings import Settings
@@ -45,6 +48,7 @@ class Reconciler:
 
     def run(self) -> None:
         """Tick until `stop` is set. Never raises: what fails is tried again at the next tick."""
+        failing = ""
         while not self.stop.is_set():
             pause = self.settings.reconciler_tick
             try:
@@ -52,6 +56,11 @@ class Reconciler:
                     self.tick()
                     self._epoch = int(self.ledger.redis.incr(rk.EPOCH))
                     pause = self.pause()
+                failing = ""
+            except (InfrastructureError, redis.RedisError, OSError) as error:  # told of once where it lasts
+                if type(error).__name__ != failing:
+                    log.warning("the reconciler waits: %s", error)
+                failing = type(error).__name__
             except Exception:  # a reconciler that ends is worse than one that errs: say it and go on
                 log.exception("reconciler tick failed; it is tried again")
             self.stop.wait(pause)
@@ -101,12 +110,13 @@ class Reconciler:
     def expire(self) -> None:
         """End the waiting units of jobs whose deadline has passed."""
         client = self.ledger.redis
-        due = client.zrangebyscore(rk.DEADLINES, "-inf", time.time() * 1000)
+        clock.sync(client)
+        due = client.zrangebyscore(rk.DEADLINES, "-inf", clock.now() * 1000)
         for member in due:
             tenant, job = str(member).split("|")
             record = self.ledger.record(tenant, job)
             final = float(record.get("deadline", 0)) * 1000
-            over = final <= time.time() * 1000
+            over = final <= clock.now() * 1000
             spared = {"finish"} if over else {"finish", "reduce"}
             for stage in self.ledger.stage_names(tenant, job):
                 state = self.ledger.stage_record(tenant, job, stage)
@@ -115,7 +125,7 @@ class Reconciler:
             if not over:
                 client.zadd(rk.DEADLINES, {str(member): final}, xx=True)
             elif record.get("state") in {"queued", "running"}:  # until it has ended: a stage may have opened just now
-                client.zadd(rk.DEADLINES, {str(member): time.time() * 1000 + LATE}, xx=True)
+                client.zadd(rk.DEADLINES, {str(member): clock.now() * 1000 + LATE}, xx=True)
                 if self.ledger.stage_record(tenant, job, "finish").get("state") == "closed":  # given up, job still open
                     reason = "its end could not be written"
                     _, outgoing = self.ledger.finish(tenant, job, "failed", {}, self.settings.job_ttl, reason)
@@ -129,7 +139,7 @@ class Reconciler:
         nearest: Any = self.ledger.redis.zrange(rk.DEADLINES, 0, 0, withscores=True)
         if not nearest:
             return tick
-        return float(min(tick, max(0.2, nearest[0][1] / 1000 - time.time())))
+        return float(min(tick, max(0.2, nearest[0][1] / 1000 - clock.now())))
 
 
 def start(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher) -> Reconciler:

@@ -18,6 +18,7 @@ from typing import Any
 
 import redis.asyncio
 
+from communitree_shared import clock
 from communitree_shared.errors import (
     BadInput,
     Cancelled,
@@ -195,7 +196,7 @@ class ModelClient:
         used = 0
         failure: CallFailed | None = None
         try:
-            left = None if context.deadline is None else context.deadline - time.time()
+            left = None if context.deadline is None else context.deadline - clock.now()
             raw = await self._transport.send(endpoint, body, request, endpoint.settings.timeout, left)
             used = (raw.counts[0] + raw.counts[2]) if raw.counts else tokens
             if not raw.text and raw.finish == "stop":
@@ -217,12 +218,12 @@ class ModelClient:
     def _may_go_on(self, context: CallContext, last: CallFailed | None) -> None:
         if context.is_cancelled():
             raise Cancelled("The job was cancelled.")
-        if context.deadline is not None and time.time() >= context.deadline:
+        if context.deadline is not None and clock.now() >= context.deadline:
             raise self._too_late(last, "there was no time for a try" if last is None else "")
 
     async def _wait(self, tries: Tries, failure: CallFailed, context: CallContext) -> None:
         """Sleep until the next try, or raise when there is none."""
-        left = None if context.deadline is None else context.deadline - time.time()
+        left = None if context.deadline is None else context.deadline - clock.now()
         seconds = tries.wait(failure, time.monotonic(), left)
         if seconds is None:
             tried = f" after {tries.made} tries" if tries.made > 1 else ""

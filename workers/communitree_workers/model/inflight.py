@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -18,6 +17,7 @@ import orjson
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from communitree_shared import clock
 from communitree_shared.errors import BudgetReached, Cancelled, DeadlinePassed
 from communitree_workers.model.chat import CallContext
 from communitree_workers.model.link import Link
@@ -167,5 +167,5 @@ def _still_wanted(context: CallContext | None) -> None:
         return
     if context.is_cancelled():
         raise Cancelled("The job was cancelled.")
-    if context.deadline is not None and time.time() >= context.deadline:
+    if context.deadline is not None and clock.now() >= context.deadline:
         raise DeadlinePassed("The deadline passed while an equal call was under way.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from communitree_shared import clock
 from communitree_shared.ledger import Ledger
 from communitree_shared.results import IndexSeconds
 
@@ -17,7 +16,7 @@ _PARTS = {
 def index_seconds(ledger: Ledger, tenant: str, job: str) -> IndexSeconds:
     """Return the seconds from the first opening to the last closing of each part."""
     spans: dict[str, tuple[float, float]] = {}
-    now = time.time() * 1000
+    now = clock.now() * 1000
     for name in ledger.stage_names(tenant, job):
         part = _PARTS.get(name.split("-")[0])
         record = ledger.stage_record(tenant, job, name)

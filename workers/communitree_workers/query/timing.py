@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from communitree_shared import clock
 from communitree_shared.results import QuerySeconds
 from communitree_workers.runtime.context import UnitContext
 
@@ -11,7 +10,7 @@ from communitree_workers.runtime.context import UnitContext
 def seconds(context: UnitContext, record: dict[str, str]) -> QuerySeconds:
     """Return the wall seconds of a query's phases until now."""
     ledger, message = context.services.ledger, context.message
-    now = time.time() * 1000
+    now = clock.now() * 1000
     created = float(record.get("created", now))
 
     def span(stage: str) -> float:

@@ -13,7 +13,6 @@ import logging
 import math
 import os
 import threading
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -23,9 +22,10 @@ from celery import Celery, bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.consumer import Consumer
 
+from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher, make_app
-from communitree_shared.connect import check_server, redis_client
+from communitree_shared.connect import check_server, redis_client, where_of
 from communitree_shared.errors import BadInput, InfrastructureError, NewerMessage, UsageError
 from communitree_shared.ledger import Ledger, Outgoing, reconciler
 from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS, parse_message
@@ -101,7 +101,8 @@ class Worker:
         """
         client = redis_client(self.settings)
         Ledger(client, patience=60).wait()
-        check_server(client)
+        check_server(client, where_of(client))
+        clock.sync(client)
         Store(self.settings, patience=60).ensure_bucket()
         app = self._app()
         # Used from the worker's own loop, which must not be held up: it never waits for a Redis that is away.
@@ -207,6 +208,7 @@ class Main:
 
     def beat(self, parent: Any) -> None:
         """Keep the leases of what runs, and the broker's record of what was taken."""
+        clock.sync(self.ledger.redis)
         tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
         members = [m for request in self._alive() for m in _members(request)]
         try:
@@ -223,7 +225,7 @@ class Main:
 
     def _alive(self) -> list[Any]:
         """What runs and does not hang: a unit far beyond its deadline, or any reason, is left to other workers."""
-        now, running = time.time(), {r.id: r for r in list(worker_state.active_requests)}
+        now, running = clock.now(), {r.id: r for r in list(worker_state.active_requests)}
         self._started = {i: self._started.get(i, now) for i in running}
         return [r for i, r in running.items() if now < min(self._started[i] + LONGEST, _deadline(r) + HUNG_AFTER)]
 

@@ -55,13 +55,17 @@ class Intake:
 
     def run(self) -> None:
         """Take requests until stopped. Never raises: what fails is tried again."""
+        failing = ""
         while not self.stop.is_set():
             taken = 0
             try:
                 if self._elected():
                     taken = sum(self.serve(tenant) for tenant in self._tenants())
-            except (redis.RedisError, OSError, CommunitreeError) as error:
-                log.warning("the intake waits: %s", error)
+                failing = ""
+            except (redis.RedisError, OSError, CommunitreeError) as error:  # told of once where it lasts
+                if type(error).__name__ != failing:
+                    log.warning("the intake waits: %s", error)
+                failing = type(error).__name__
                 self.stop.wait(2)
             except Exception:  # an intake that ends is worse than one that errs: say it and go on
                 log.exception("the intake erred; it goes on")

@@ -17,7 +17,15 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from communitree_shared.errors import BadInput, Cancelled, CommunitreeError, InfrastructureError, NewerMessage
+from communitree_shared import clock
+from communitree_shared.errors import (
+    BadInput,
+    Cancelled,
+    CommunitreeError,
+    InfrastructureError,
+    NewerMessage,
+    ServerRefuses,
+)
 from communitree_shared.messages import QUEUE_PREFIX, TASKS, Message, Unit, parse_message
 from communitree_shared.rediskeys import parked
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -52,6 +60,7 @@ class Runner:
             log.error("a message was dropped: %s", bad)
             return
         settings = self.services.settings
+        clock.sync(self.services.ledger.redis)
         begun = self.services.ledger.begin(
             message.tenant, message.job, message.stage, message.id, [u.id for u in message.units], settings.lease,
             settings.max_attempts,
@@ -61,11 +70,12 @@ class Runner:
         units = [u for u in message.units if begun.verdicts[u.id] == "go"]
         contexts = [self._context(message, unit, begun.attempts[unit.id], until) for unit in units]
         handler = self.handlers[message.task]
-        if asyncio.iscoroutinefunction(handler):
-            self._side_by_side(contexts, handler)
-        else:
-            for context in contexts:
-                self._settle(context, self._call(handler, context), time.monotonic())
+        with self.services.waits.of(message):
+            if asyncio.iscoroutinefunction(handler):
+                self._side_by_side(contexts, handler)
+            else:
+                for context in contexts:
+                    self._settle(context, self._call(handler, context), time.monotonic())
 
     def cancel(self, members: list[str]) -> None:
         """Stop running units, by ledger member (`tenant|job|stage|unit`) or prefix of one (`tenant|job`)."""
@@ -108,6 +118,9 @@ class Runner:
         message, unit = context.message, context.unit
         try:
             outcome = result()
+        except ServerRefuses as error:
+            self._give_up(context, error)
+            return
         except InfrastructureError as error:
             log.warning("%s %s waits: %s", message.task, unit.id, error)
             self._give_back(context, GIVE_BACK, refund=True, why=str(error))
@@ -139,6 +152,13 @@ class Runner:
             self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
             return
         self._publish(outgoing)
+
+    def _give_up(self, context: UnitContext, error: ServerRefuses) -> None:
+        """A server has refused this unit for as long as a job may wait: its job ends, and can be resumed."""
+        try:
+            self._publish(self.services.waits.give_up(context.message, error))
+        except InfrastructureError:
+            self._give_back(context, GIVE_BACK, refund=True, why=str(error))
 
     def _give_back(self, context: UnitContext, delay: float, *, refund: bool, why: str) -> None:
         message = context.message

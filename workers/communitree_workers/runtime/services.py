@@ -18,6 +18,7 @@ from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_workers.runtime.cache import Cache
 from communitree_workers.runtime.loop import LoopHere, LoopThread
+from communitree_workers.runtime.waits import Waits
 from communitree_workers.tables import io
 
 if TYPE_CHECKING:
@@ -34,9 +35,12 @@ class Services:
 
     def __init__(self, settings: Settings, *, threaded: bool, token: str) -> None:
         self.settings = settings
-        self.store = Store(settings, patience=PATIENCE)
-        self.ledger = Ledger(redis_client(settings), patience=PATIENCE)
+        self.store = Store(settings, patience=PATIENCE, refusal_patience=settings.refusal_patience)
+        client = redis_client(settings)
+        self.ledger = Ledger(client, patience=PATIENCE, refusal_patience=PATIENCE)
         self.ledger.token = token
+        self.waits = Waits(Ledger(client, patience=5), settings.job_ttl)
+        self.store.trouble.listeners.append(self.waits.tell)
         self.publisher = Publisher(settings, self.ledger)
         self.loop: LoopThread | LoopHere = LoopThread() if threaded else LoopHere()
         self.objects = Cache(64 * 2**20)

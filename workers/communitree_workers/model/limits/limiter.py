@@ -23,6 +23,7 @@ import orjson
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from communitree_shared import clock
 from communitree_workers.model.limits.state import FEWEST_PROCESSES, SLACK, Decision, Demand, Limits, LocalState
 from communitree_workers.model.link import Link
 
@@ -132,7 +133,7 @@ class _Gate:
         try:
             if deadline is None:
                 return await waiter.future
-            async with asyncio.timeout(max(0.0, deadline - time.time())):
+            async with asyncio.timeout(max(0.0, deadline - clock.now())):
                 return await waiter.future
         except BaseException:
             if waiter.future.done() and not waiter.future.cancelled():
