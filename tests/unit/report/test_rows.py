@@ -2,9 +2,12 @@ import csv
 import io
 from collections.abc import Iterable
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from communitree_shared import tables as names
 from communitree_shared import tokens
@@ -59,14 +62,19 @@ def test_count_rows_fills_what_a_row_costs(tables: Tables) -> None:
 def test_each_row_is_tokenised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = corpus(Shape(entities=20, relationships=40, claims=5, documents=0))
     seen: list[str] = []
-    real = rows.count
+    real, real_lines = rows.count, rows.count_lines
 
     def spy(some: Iterable[str], encoding: str) -> list[int]:
         kept = list(some)
         seen.extend(kept)
         return real(kept, encoding)
 
+    def spy_lines(lines: pa.Array, encoding: str) -> NDArray[np.int64]:
+        seen.extend(lines.to_pylist())
+        return real_lines(lines, encoding)
+
     monkeypatch.setattr(rows, "count", spy)
+    monkeypatch.setattr(rows, "count_lines", spy_lines)
     counted = rows.count_rows(tables, ENCODING)
     whole = sum(tables[name].num_rows for name in (names.ENTITIES, names.RELATIONSHIPS, names.COVARIATES))
     assert len(seen) == whole

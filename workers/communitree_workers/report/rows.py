@@ -9,14 +9,15 @@ exactly the sum of its rows' tokens, and each row needs to be counted only once 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from communitree_shared import tables as names
 from communitree_shared import tokens
-from communitree_workers.report import citations
+from communitree_workers.report import citations, render
 from communitree_workers.tables.io import Tables
+from communitree_workers.text.token_lines import count_lines
 
 #: kind → heading and header line of its table in the prompt.
 HEADINGS = {
@@ -34,12 +35,6 @@ SHORTENED = " […]"
 
 _FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^,]*)')
 _TABLE = {"entities": names.ENTITIES, "relationships": names.RELATIONSHIPS, "claims": names.COVARIATES}
-_FIELDS = {
-    "entities": ("title", "type", "description"),
-    "relationships": ("source", "target", "description"),
-    "claims": ("subject_id", "object_id", "type", "status", "start_date", "end_date", "description"),
-    "text_units": ("text",),
-}
 
 
 def cell(value: str | None) -> str:
@@ -54,8 +49,6 @@ def _tidy(text: str) -> bool:
     """Say whether white space needs no collapsing: quick, since nearly every field is so."""
     if "  " in text or text[:1] == " " or text[-1:] == " ":
         return False
-    if text.isascii():
-        return not ("\n" in text or "\r" in text or "\t" in text or "\f" in text or "\v" in text)
     return text.isprintable()  # only an ASCII space is both white space and printable
 
 
@@ -70,24 +63,10 @@ def line(*fields: str | None) -> str:
     return ",".join([cell(text) for text in texts])
 
 
-def _claim(subject: str, obj: str, kind: str, status: str, start: str, end: str, description: str) -> str:
-    obj = "" if (obj or "").upper() == "NONE" else obj  # GraphRAG's word for a claim without an object
-    return line(subject, obj, kind, status, _day(start), _day(end), description)
-
-
-def _day(date: str | None) -> str:
-    text = date or ""
-    return "" if text.upper() == "NONE" else text[:10]
-
-
 def tails(kind: str, table: pa.Table) -> list[str]:
     """Return each row of a table of this kind as it is rendered, without its number."""
-    return list(_tails(kind, table))
-
-
-def _tails(kind: str, table: pa.Table) -> Iterator[str]:
-    columns = [table[column].to_pylist() for column in _FIELDS[kind]]
-    return map(_claim if kind == "claims" else line, *columns)
+    found: list[str] = render.tails(kind, table).to_pylist()
+    return found
 
 
 def numbered(numbers: Iterable[int], rest: Iterable[str]) -> list[str]:
@@ -103,9 +82,7 @@ def count(rows: Iterable[str], encoding: str) -> list[int]:
 
 def count_table(kind: str, table: pa.Table, encoding: str) -> pa.Array:
     """Return the tokens of each row of a table of this kind, as int64."""
-    numbers = table["human_readable_id"].to_pylist()
-    rows = (f"{number},{tail}\n" for number, tail in zip(numbers, _tails(kind, table), strict=True))
-    return pa.array(count(rows, encoding), pa.int64())
+    return pa.array(count_lines(render.lines(table["human_readable_id"], render.tails(kind, table)), encoding))
 
 
 def count_rows(tables: Tables, encoding: str) -> Tables:
