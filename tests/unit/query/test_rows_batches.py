@@ -69,6 +69,20 @@ def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, con
         assert next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter)) == cells
 
 
+@settings(max_examples=80, deadline=None)
+@example("a\x85b\x1cc", "|")
+@given(NASTY, st.sampled_from(["|", ",", "\t", "||"]))
+def test_a_row_put_together_in_one_go_is_the_join_of_its_cells(content: str, delimiter: str) -> None:
+    view = view_of(TreeShape((-1,), (1,), (1,)), titles=[content])
+    options = BatchOptions(column_delimiter=delimiter)
+    (made,) = r.report_rows(view, [0], {0: content}, options)
+    numbers = (str(view.level[0]), r.weight_cell(int(view.weight[0]), view.heaviest, options), r.rank_cell(5.0))
+    cells = ("0", r.cell(content, delimiter), *numbers, r.cell(content, delimiter))
+    assert made.line == delimiter.join(cells) + "\n"
+    lines = [line for line in map(str.strip, content.splitlines()) if line]
+    assert r.flatten(content) == " ¶ ".join(lines)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(NASTY, NASTY), min_size=1, max_size=6), st.integers(0, HEAVIEST), st.floats(0, 10))
 def test_tokens_of_rows_add_up(texts: list[tuple[str, str]], weight: int, rank: float) -> None:

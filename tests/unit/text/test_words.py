@@ -13,6 +13,13 @@ def test_identifiers_give_their_words():
     assert terms("sys.path and __init__") == ["sys", "path", "init"]
 
 
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_text_has_the_terms_that_it_has_among_others(text: str):
+    mixed = terms(f"{text} é")  # not ASCII: read the long way
+    assert terms(text) == mixed[:-1]
+    assert mixed[-1] == "é"
+
+
 def test_full_width_letters_and_case_are_one():
     assert terms("ＧＲＡＰＨ Graph") == ["graph", "graph"]
 

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Literal
 
 import orjson
@@ -79,7 +80,12 @@ class Batch:
     @property
     def hash(self) -> str:
         """Return the content hash, 64 hex characters."""
-        return hashlib.sha256(self.to_json()).hexdigest()
+        return self.stored()[0]
+
+    def stored(self) -> tuple[str, bytes]:
+        """Return the content hash and the stored form it is of."""
+        data = self.to_json()
+        return hashlib.sha256(data).hexdigest(), data
 
 
 def make_batches(
@@ -112,7 +118,7 @@ def make_batches(
     room = table_room(options, static_tokens, encoding, kind)
     names = ["id", "title", "content"] if kind == "sources" else columns(options)
     whole: list[Row] = []
-    for row in sorted(rows, key=lambda r: r.id):
+    for row in sorted(rows, key=itemgetter(0)):  # by id
         if row.tokens <= room:
             whole.append(row)
         else:
@@ -122,7 +128,7 @@ def make_batches(
     head = count(options.column_delimiter.join(names) + "\n", encoding)
     out: list[Batch] = []
     for start, end in spans([row.tokens for row in whole], room):
-        part = sorted(whole[start:end], key=lambda r: r.order)
+        part = sorted(whole[start:end], key=itemgetter(3))  # by order
         out.append(
             Batch(
                 kind=kind,
@@ -164,23 +170,29 @@ def spans(tokens: Sequence[int], room: int) -> list[tuple[int, int]]:
         return []
     ends = [0, *accumulate(tokens)]
     fewest = _runs(ends, room)
-    low, high = max(max(tokens), -(-ends[-1] // len(fewest))), room
+    low, high, best = max(max(tokens), -(-ends[-1] // len(fewest))), room, fewest
     while low < high:
         middle = (low + high) // 2
-        if len(_runs(ends, middle, len(fewest))) <= len(fewest):
-            high = middle
+        found = _runs(ends, middle, len(fewest))
+        if len(found) <= len(fewest):
+            high, best = middle, found
         else:
             low = middle + 1
-    return _runs(ends, high)
+    return best
 
 
 def _runs(ends: list[int], room: int, most: int | None = None) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     start, last = 0, len(ends) - 1
+    span = 8  # how many items the next run may have: narrows the search
     while start < last:
-        end = bisect_right(ends, ends[start] + room, lo=start + 1) - 1
-        out.append((start, max(end, start + 1)))
-        start = out[-1][1]
+        limit = ends[start] + room
+        while start + span < last and ends[start + span] <= limit:
+            span *= 2
+        end = max(bisect_right(ends, limit, start + 1, min(last, start + span) + 1) - 1, start + 1)
+        out.append((start, end))
+        span = end - start + 2
+        start = end
         if most is not None and len(out) > most:
             break
     return out

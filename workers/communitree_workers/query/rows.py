@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: Stands for a line break inside a cell; one token.
 BREAK = "¶"
+_SEAM = f" {BREAK} "
 #: Rank of a report whose rating is missing: the middle of 0–10.
 NEUTRAL_RANK = 5.0
 #: The delimiter that a version's stored token counts are for.
@@ -35,8 +36,16 @@ class Row(NamedTuple):
 
 def flatten(text: str) -> str:
     """Return a text as one line: line breaks become `¶`."""
-    lines = [line for line in map(str.strip, text.splitlines()) if line]
-    return f" {BREAK} ".join(lines)
+    return text.strip() if text.isprintable() else _SEAM.join(_lines(text))  # no line break is printable
+
+
+def _lines(text: str) -> list[str]:
+    # Looking for the rare line breaks one by one is cheap; a split at any of them takes twice as long as at `\n`.
+    rare = (
+        "\r" in text or "\x0b" in text or "\x0c" in text or "\x1c" in text or "\x1d" in text or "\x1e" in text
+        or "\x85" in text or "\u2028" in text or "\u2029" in text
+    )  # fmt: skip
+    return [line for line in map(str.strip, text.splitlines() if rare else text.split("\n")) if line]
 
 
 def unflatten(text: str) -> str:
@@ -50,6 +59,16 @@ def cell(text: str, delimiter: str = DEFAULT_DELIMITER) -> str:
     if '"' in flat or delimiter in flat or (len(delimiter) > 1 and any(c in flat for c in delimiter)):
         return '"' + flat.replace('"', '""') + '"'
     return flat
+
+
+def _row_line(front: str, content: str, delimiter: str) -> str:
+    """Return a row's line: its first cells, and its content as `cell` gives it, put together in one go."""
+    lines = _lines(content)
+    if not lines or '"' in content or any(map(content.__contains__, delimiter)):
+        return f"{front}{cell(content, delimiter)}\n"
+    lines[0] = front + lines[0]
+    lines[-1] += "\n"
+    return _SEAM.join(lines)
 
 
 def split_line(line: str, delimiter: str, columns: int) -> list[str]:
@@ -169,12 +188,12 @@ def report_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str
     for id in ids:
         node = node_of[id]
         weight, rank = weights[node], ranks[node]
-        numbers = f"{delimiter}{levels[node]}{delimiter}"
+        front = f"{id}{delimiter}{cell(titles[node], delimiter)}{delimiter}{levels[node]}{delimiter}"
         if with_weight:
-            numbers += weight_cells[weight]
+            front += weight_cells[weight]
         if with_rank:
-            numbers += rank_cells[rank]
-        line = f"{id}{delimiter}{cell(titles[node], delimiter)}{numbers}{cell(contents[id], delimiter)}\n"
+            front += rank_cells[rank]
+        line = _row_line(front, contents[id], delimiter)
         out.append(Row(id, line, count(line, view.encoding) if recount else costs[node], (-weight, -rank, id)))
     return out
 

@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Coverage, Selection
@@ -76,15 +79,15 @@ def prices(context: UnitContext) -> dict[str, ModelSettings]:
 
 def contents(context: UnitContext, request: QueryRequest, selected: Selected, options: QueryOptions) -> dict[int, str]:
     """Return the text of each selected report or text unit."""
-    wanted = set(selected.ids)
     if selected.kind == "sources":
         table = context.read(request.corpus, request.version, TEXT_UNITS)[TEXT_UNITS]
         names = ("human_readable_id", "text")
     else:
         table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
         names = ("community", "summary" if options.batch.use_community_summary else "full_content")
-    ids, texts = table[names[0]].to_pylist(), table[names[1]]
-    return {number: str(texts[row].as_py()) for row, number in enumerate(ids) if number in wanted}
+    chosen = pc.is_in(table[names[0]], pa.array(selected.ids, table[names[0]].type))
+    ids, texts = (table[name].filter(chosen).to_pylist() for name in names)
+    return {number: text or "" for number, text in zip(ids, texts, strict=True)}
 
 
 def cut(
@@ -118,8 +121,9 @@ def cut(
     )  # fmt: skip
 
     def keep(batch: Batch) -> dict[str, Any]:
-        services.store.put(keys.batch(request.corpus, batch.hash), batch.to_json())
-        return {"key": batch.hash, "ids": batch.reports, "tokens": batch.tokens, "prompt_tokens": batch.prompt_tokens}
+        digest, data = batch.stored()
+        services.store.put(keys.batch(request.corpus, digest), data)
+        return {"key": digest, "ids": batch.reports, "tokens": batch.tokens, "prompt_tokens": batch.prompt_tokens}
 
     with ThreadPoolExecutor(8) as pool:
         entries = list(pool.map(keep, made))
