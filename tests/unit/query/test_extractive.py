@@ -102,6 +102,41 @@ def test_a_general_question_gives_the_big_themes_first() -> None:
     assert "rebuilt in 1907" in text
 
 
+@pytest.mark.parametrize(
+    ("titles", "opening"),
+    [
+        (
+            ["Workers, Queues, Result Backends, Time Limits and Retries", "Tables"],
+            "The corpus is mainly about Workers, Queues, Result Backends; Tables.",
+        ),
+        (
+            ["How the harbour authority of the northern city came to be rebuilt", "Tables"],
+            "The corpus is mainly about How the harbour authority of the… and Tables.",
+        ),
+        (["Harbours and Orchards", "Tables"], "The corpus is mainly about Harbours and Orchards; Tables."),
+    ],
+)
+def test_long_titles_are_told_briefly_in_the_opening(titles: list[str], opening: str) -> None:
+    found = [Point(text=f"Statement {i}.", score=50, adjusted=50, batch=0, reports=[i], used=True) for i in (0, 1)]
+    text = write_answer(found, "What are the main themes?", AnswerOptions(), "en", dict(enumerate(titles)))
+    assert text.splitlines()[0] == opening
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "这本小说主要讲什么",
+        "那本书讲了什么？",
+        "这些文件的主题是什么",
+        "这套丛书讲了什么",
+        "这几篇文章讨论什么",
+        "此书的主旨",
+    ],
+)
+def test_words_that_point_at_the_corpus_name_nothing_in_it(question: str) -> None:
+    assert read_question(question).general
+
+
 def test_chinese_themes() -> None:
     text = answer(CHINESE, "主要内容是什么？", "zh")
     assert "贾宝玉" in text

@@ -24,6 +24,9 @@ _GROUPS: dict[Form, tuple[int, int]] = {
 }
 _PER_GROUP: dict[Form, int] = {"paragraphs": 4, "paragraph": 1, "list": 2, "report": 8}
 _NAMED = 5
+#: Characters of a title in the opening line; a longer one ends at a border inside it.
+_BRIEF = 40
+_BORDER = re.compile(r",? and (?=\S)|[,;:] |[，；：、]|和(?=\S)| [–—-] | \(|（")
 
 
 @dataclass
@@ -123,9 +126,19 @@ def _opening(groups: Sequence[_Group], asked: Question, language: str) -> str:
         return ""
     if asked.kind:
         return say(f"answer.{asked.kind}", language, names=listed(names[:12], language))
-    if any(len(name) > 40 for name in names[:_NAMED]):
-        return ""
-    return say("answer.themes", language, names=listed(names[:_NAMED], language, flat=True))
+    return say("answer.themes", language, names=listed([_brief(n) for n in names[:_NAMED]], language, flat=True))
+
+
+def _brief(title: str) -> str:
+    """Return a title that is a long list or sentence by its beginning: whole names where it lists some."""
+    if len(title) <= _BRIEF:
+        return title
+    ends = [match.start() for match in _BORDER.finditer(title) if 8 <= match.start() <= _BRIEF]
+    if ends:
+        return title[: ends[-1]].rstrip()
+    cut = title[: _BRIEF - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > _BRIEF // 2 else cut).rstrip(" ,;:，；：、–—-") + "…"
 
 
 def _plain(title: str) -> str:

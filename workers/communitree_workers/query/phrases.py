@@ -141,10 +141,6 @@ _PHRASES: dict[str, tuple[str, str]] = {
     ),
     "warn.rank": ("{count} reports below the minimum rank were left out.", "{count} 份低于最低评级的报告未读。"),
     "warn.missing": ("{count} communities have no report and were left out.", "{count} 个社区没有报告，未读。"),
-    "warn.double": (
-        "{count} communities share members with others of their level (an incrementally updated index).",
-        "{count} 个社区与同层社区共有成员（增量更新的索引）。",
-    ),
     # rules inside the reduce prompt
     "rule.general_off": (
         "Add nothing that the points do not say; where they do not answer the question, say so.",

@@ -22,7 +22,7 @@ plot setting everything anything thing fact detail aspect area field perspective
 interesting useful best biggest largest heaviest start end begin overall across
 """
 _GENERAL_ZH = """
-这部 那部 这份 这批 这篇 这个 该 一下 全文 语料库 文中 讨论 值得 注意 值得注意 地方 共同 共同点 同点 提到 提及
+本文 丛书 文集 合集 一下 全文 语料库 文中 讨论 值得 注意 值得注意 地方 共同 共同点 同点 提到 提及
 机构 观点 结构 作者 想 想要 表达 寓意 启示 各 章节 概要 摘要 主旨 名称 影响 突出 显著 趋势 挑战 困难 公司 单位
 国家 城市 家族 不同 相同 区别 意义 背景 信息 有趣 最 主要 主题 内容 整体 总体 概括 总结 概述 介绍 语料 文档 文章
 文本 文件 资料 数据 数据集 小说 故事 全书 本书 书中 这本书 人物 角色 主角 谁 有哪些 哪些 哪 什么 怎么 怎样 如何
@@ -30,6 +30,9 @@ _GENERAL_ZH = """
 之间 列出 列举 请 请问 告诉 说明 分析 分别 是谁 都 里面 其中 方面 类型 常见 重点 话题 议题 事件 地点 组织 一句
 一句话 简单 简要 全部 所有 整个 部分 发生 结论 特点 情况 有 谁是 出场 出现 名字 书 人 物 哪里 几个 哪个 段 章 回
 """
+
+#: 这本, 那本书, 这几篇, 此书, 该: they point at the corpus and name nothing in it.
+_POINTING_ZH = re.compile(r"[这那此该][一两几些]?[本部份批篇套个些卷册章段节回类种]?[书文]?|几[本部份批篇套个卷册]")
 
 _PEOPLE = re.compile(
     r"\b(?:who|whom|people|persons?|characters?|protagonists?|figures?|names)\b|人物|角色|主角|人名|谁|哪些人|什么人",
@@ -71,10 +74,14 @@ class Question:
         return not self.specific
 
 
+def _is_general(term: str) -> bool:
+    return term in _GENERAL or (term.isdigit() and len(term) < 3) or _POINTING_ZH.fullmatch(term) is not None
+
+
 def read_question(text: str) -> Question:
     """Read a question."""
     found = tuple(dict.fromkeys(terms(text)))
-    specific = tuple(term for term in found if term not in _GENERAL and not (term.isdigit() and len(term) < 3))
+    specific = tuple(term for term in found if not _is_general(term))
     kind = ""
     for name, pattern in (("people", _PEOPLE), ("places", _PLACES), ("groups", _GROUPS), ("events", _EVENTS)):
         if pattern.search(text):
