@@ -45,8 +45,18 @@ def stages(tenant: str, job_id: str) -> str:
 
 
 def stage(tenant: str, job_id: str, name: str) -> str:
-    """Return the key of a stage's record (hash); `:done`, `:pending`, `:messages`, `:units`, `:left` stand after it."""
+    """Return the key of a stage's record (hash); `:done`, `:pending`, `:units`, `:active` … stand after it."""
     return f"{PREFIX}stage:{tenant}:{job_id}:{name}"
+
+
+def callers(tenant: str, job_id: str) -> str:
+    """Return the key of the calls that joined (`in|…`) or left (`out|…`) a job (set)."""
+    return f"{PREFIX}callers:{tenant}:{job_id}"
+
+
+def staging(tenant: str, job_id: str, name: str) -> str:
+    """Return the key under which the parts of a large stage wait until it is sealed."""
+    return f"{PREFIX}staging:{tenant}:{job_id}:{name}"
 
 
 def attempts(tenant: str, job_id: str) -> str:

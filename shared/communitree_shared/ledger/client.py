@@ -6,6 +6,7 @@ import importlib.resources
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,15 +16,19 @@ import redis
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import where_of
-from communitree_shared.errors import ServerRefuses
+from communitree_shared.errors import IntegrityError, ServerRefuses
 from communitree_shared.faults import of_redis
 from communitree_shared.ledger.stages import Stage, Step, compact
 from communitree_shared.trouble import trouble_with
 
 T = TypeVar("T")
 
-#: Messages of a stage beyond this many are staged in parts, so that no single command is huge.
+#: Messages of a stage beyond this many are staged in parts, so that no single command is huge; parts live so long (s).
 STAGING_ABOVE = 500
+STAGING_TTL = 600
+
+#: So many units of a stage are expired by one script: some ten milliseconds.
+EXPIRED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -129,27 +134,40 @@ class Ledger:
         reply = self._run("finish", tenant, job, state, compact(summary), int(ttl_s * 1000), reason)
         return reply[0], _outgoing(reply[1:])
 
-    def cancel(self, tenant: str, job: str) -> str:
-        """Take one caller from a job. Returns `detached`, `last`, `ended` or `gone`."""
-        return str(self._run("cancel", tenant, job))
+    def cancel(self, tenant: str, job: str, call: str, ttl_s: float, reason: str = "") -> tuple[str, list[Outgoing]]:
+        """Take one caller from a job; the last one ends it. A `call` counts once, however often it is made.
+
+        Returns (`detached`|`cancelled`|`ended`|`gone`, messages of others that may go now).
+        """
+        reply = self._run("cancel", tenant, job, call, int(ttl_s * 1000), reason)
+        return reply[0], _outgoing(reply[1:])
 
     # --- stages ---------------------------------------------------------------------------------------------
 
     def open(
         self, tenant: str, job: str, stage: Stage, messages: list[tuple[str, str, list[str], str]]
     ) -> tuple[str, list[Outgoing]]:
-        """Seal a stage. Returns (`ok`|`exists`|`gone`, outgoing); a stage that exists stays as it is."""
-        total = sum(len(units) for _, _, units, _ in messages)
-        spec = compact(stage.spec(tenant, job, total))
+        """Seal a stage. Returns (`ok`|`exists`|`gone`, outgoing); a stage that exists stays as it is.
+
+        Raises:
+            IntegrityError: a unit stands in it twice: it would arrive once, and the stage never close.
+        """
+        every = [unit for _, _, units, _ in messages for unit in units]
+        if len(set(every)) < len(every):
+            twice = next(unit for unit, n in Counter(every).items() if n > 1)
+            raise IntegrityError(f"The unit {twice} stands twice in the stage {stage.stage} of job {job}.")
+        spec = compact(stage.spec(tenant, job, len(every)))
         flat = [part for i, q, units, body in messages for part in (i, q, compact(units), body)]
-        staging = ""
-        if len(messages) > STAGING_ABOVE:
-            staging = f"{rk.PREFIX}staging:{tenant}:{job}:{uuid.uuid4().hex}"
-            for start in range(0, len(flat), 4 * STAGING_ABOVE):
-                part = flat[start : start + 4 * STAGING_ABOVE]
-                self._call(lambda part=part: self._stage_part(staging, part))  # type: ignore[misc]
-            flat = []
-        reply = self._run("open", tenant, job, spec, staging, *flat)
+        if len(messages) <= STAGING_ABOVE:
+            reply = self._run("open", tenant, job, spec, "", *flat)
+        else:
+            reply = ["again"]
+            while reply[0] == "again":  # its parts outlive any pause but the longest
+                staging = rk.staging(tenant, job, uuid.uuid4().hex)
+                for n, start in enumerate(range(0, len(flat), 4 * STAGING_ABOVE)):
+                    part = flat[start : start + 4 * STAGING_ABOVE]
+                    self._run("stage", staging, n, STAGING_TTL * 1000, *part)
+                reply = self._run("open", tenant, job, spec, staging)
         return reply[0], _outgoing(reply[1:])
 
     def step(self, tenant: str, job: str, step: Step) -> list[Outgoing]:
@@ -187,8 +205,14 @@ class Ledger:
         return list(self._run("renew", self.token, int(lease_s * 1000), *members)) if members else []
 
     def expire(self, tenant: str, job: str, stage: str, cause: str) -> list[Outgoing]:
-        """End all units of a stage that have not ended."""
-        return _outgoing(self._run("expire", tenant, job, stage, cause)[1:])
+        """End all units of a stage that have not ended, in short scripts; who is cut off in between may begin anew."""
+        outgoing: list[Outgoing] = []
+        cursor, more = "0", True
+        while more:
+            status, cursor, *triples = self._run("expire", tenant, job, stage, cause, cursor, EXPIRED_AT_ONCE)
+            outgoing += _outgoing(triples)
+            more = status == "more"
+        return outgoing
 
     def outcomes(self, tenant: str, job: str, stage: str) -> dict[str, dict[str, Any]]:
         """Return the outcome of every ended unit of a stage."""
@@ -249,12 +273,6 @@ class Ledger:
         self._call(self.redis.ping)
 
     # --- plumbing -------------------------------------------------------------------------------------------
-
-    def _stage_part(self, staging: str, part: list[str]) -> None:
-        pipe = self.redis.pipeline()
-        pipe.rpush(staging, *part)
-        pipe.expire(staging, 600)
-        pipe.execute()
 
     def _run(self, name: str, *args: Any) -> Any:
         script = self._scripts.get(name)

@@ -24,7 +24,7 @@ from communitree_shared.errors import (
 )
 from communitree_shared.keys import Keys, corpus_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
-from communitree_shared.ledger.entry import Request, entry, question_digest
+from communitree_shared.ledger.entry import Request, entry, parse_request, question_digest
 from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
 from communitree_shared.options import IndexOptions, QueryOptions
 from communitree_shared.settings import Settings
@@ -146,13 +146,14 @@ class Jobs:
             named = {"version": f"v-{same}"} if isinstance(request, CorpusRequest) else {}
             request = request.model_copy(update={"job": same, **named})
         job, now = request.job, clock.now_of(self.ledger.redis)
-        self.store.put_json(self.keys.job(job, "request.json"), request.model_dump())
+        request = self._kept(request)
         told = entry(self.tenant, request, now, correlation_id)
         status, detail, outgoing = self.ledger.submit(
             self.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
             deadline_ms=told.deadline_ms, limits=self._limits,
         )  # fmt: skip
-        if status in {"ok", "exists"} and request.kind != "look":
+        taken = status == "ok" or (status == "exists" and self.record(job).get("state") not in ENDED)
+        if taken and request.kind != "look":
             # Not before: a job whose caller was told of a failure must not be found and run days later.
             marker = {"kind": request.kind, "submitted": now, "correlation_id": correlation_id}
             self.store.put_json(self.keys.open_job(job), marker)
@@ -180,6 +181,14 @@ class Jobs:
             return Submitted(detail, shared=True)
         self._publish(outgoing)
         return Submitted(job)
+
+    def _kept(self, request: Request) -> Request:
+        """Write a job's request, once: whoever submits the job again (an intake that takes over) gets the first one."""
+        key = self.keys.job(request.job, "request.json")
+        data = json.dumps(request.model_dump(), ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        if self.store.put_new(key, data):
+            return request
+        return parse_request(self.store.find_json(key) or request.model_dump())
 
     def _publish(self, outgoing: list[Outgoing]) -> None:
         # Where the broker is away they stay in the outbox, and the reconciler publishes them when it is back.
@@ -230,7 +239,7 @@ class Jobs:
             result = self.store.find_json(self.keys.job(job, "result.json"))
             if request is None:
                 raise JobNotFound(f"There is no job {job!r}.", hint="`communitree jobs` lists them.")
-            state = str((result or {}).get("status", "lost"))
+            state = "lost" if result is None else str(result.get("status", "done"))
             return {"kind": request["kind"], "corpus": request["corpus"], "state": state}
         return record
 
@@ -239,17 +248,18 @@ class Jobs:
         found: dict[str, Any] | None = self.store.find_json(self.keys.job(safe_id(job, "job"), "result.json"))
         return found
 
-    def cancel(self, job: str) -> str:
+    def cancel(self, job: str, *, call: str = "") -> str:
         """Take this caller from a job; it stops when none is left. Returns its state afterwards.
+
+        `call` names this call: made again under the same name it counts once.
 
         Raises:
             JobNotFound: no such job of this tenant.
         """
         self.record(job)
-        left = self.ledger.cancel(self.tenant, job)
-        if left == "last":
-            reason = "cancelled by its caller"
-            _, outgoing = self.ledger.finish(self.tenant, job, "cancelled", {}, self.settings.job_ttl, reason)
+        reason = "cancelled by its caller"
+        left, outgoing = self.ledger.cancel(self.tenant, job, call or uuid.uuid4().hex, self.settings.job_ttl, reason)
+        if left in {"cancelled", "ended"}:
             self._publish(outgoing)
             self.store.delete(self.keys.open_job(job))
         return self.record(job).get("state", "")

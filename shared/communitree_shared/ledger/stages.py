@@ -80,7 +80,10 @@ class Stage:
     def messages(
         self, tenant: str, job: str, units: Iterable[Unit], *, local: bool, per_message: int = 1
     ) -> list[tuple[str, str, list[str], str]]:
-        """Return (id, queue, unit ids, body) of the messages that carry these units, in order."""
+        """Return (id, queue, unit ids, body) of the messages that carry these units, in order.
+
+        A unit's id is a hash of its input: one that comes twice is done once.
+        """
         made: list[tuple[str, str, list[str], str]] = []
         group: list[Unit] = []
         queue = queue_of(self.task, local=local)
@@ -96,7 +99,7 @@ class Stage:
             made.append((identity, queue, [u.id for u in group], body.dumps()))
             group.clear()
 
-        for unit in units:
+        for unit in {unit.id: unit for unit in units}.values():
             group.append(unit)
             if len(group) == per_message:
                 flush()

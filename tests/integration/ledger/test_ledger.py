@@ -13,6 +13,7 @@ import redis
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import redis_client
+from communitree_shared.errors import IntegrityError
 from communitree_shared.ledger import Ledger, Limits, Stage, Step
 from communitree_shared.ledger.entry import finish_spec
 from communitree_shared.messages import Unit
@@ -82,8 +83,22 @@ def test_equal_questions_in_flight_share_a_job_until_the_last_caller_leaves(ledg
         T, "two", {"kind": "query"}, Step("plan", "communitree.query.plan.v1"), in_flight=flight
     )
     assert (status, other) == ("shared", "one")
-    assert ledger.cancel(T, "one") == "detached"
-    assert ledger.cancel(T, "one") == "last"
+    assert ledger.cancel(T, "one", "first", 60) == ("detached", [])
+    assert ledger.cancel(T, "one", "second", 60)[0] == "cancelled"
+    assert ledger.record(T, "one")["state"] == "cancelled"
+
+
+def test_a_call_whose_reply_was_lost_counts_its_caller_once(ledger: Ledger) -> None:
+    flight, step = rk.in_flight(T, "digest"), Step("plan", "communitree.query.plan.v1")
+    submit(ledger, "one", in_flight=flight)
+    for _ in range(3):
+        assert ledger.submit(T, "two", {"kind": "query"}, step, in_flight=flight)[:2] == ("shared", "one")
+    assert ledger.record(T, "one")["callers"] == "2"
+    for _ in range(3):
+        assert ledger.cancel(T, "one", "a call", 60) == ("detached", [])
+    assert ledger.record(T, "one")["callers"] == "1"
+    assert ledger.cancel(T, "one", "another call", 60)[0] == "cancelled"
+    assert ledger.cancel(T, "one", "another call", 60) == ("ended", [])
 
 
 def test_too_many_open_jobs_are_refused(ledger: Ledger) -> None:
@@ -122,6 +137,87 @@ def test_a_large_stage_is_staged_in_parts(ledger: Ledger) -> None:
     assert len(wide(ledger, 1300, window=5)) == 5
     assert ledger.stage_record(T, J, "map")["total"] == "1300"
     assert not list(ledger.redis.scan_iter("communitree:staging:*"))
+    assert ledger.redis.ttl(rk.stage(T, J, "map") + ":messages") == -1
+
+
+def test_a_part_that_was_staged_twice_counts_once(ledger: Ledger) -> None:
+    """Its reply was lost: the client sends it again."""
+    submit(ledger)
+    run = ledger._run
+    ledger._run = lambda *words: (run(*words) if words[0] == "stage" else None, run(*words))[1]  # type: ignore[method-assign]
+    wide(ledger, 1300, window=5000)
+    key = rk.stage(T, J, "map")
+    assert ledger.redis.hlen(key + ":units") == ledger.redis.scard(key + ":active") == 1300
+    released = [m for name in ledger.redis.scan_iter("communitree:ready:*") for m in ledger.redis.lrange(name, 0, -1)]
+    assert len(released) == len(set(released)) == 1300 - 32
+
+
+def test_parts_that_were_lost_before_the_seal_are_staged_again(ledger: Ledger) -> None:
+    submit(ledger)
+    run, lost = ledger._run, []
+
+    def forgetful(name: str, *words: Any) -> Any:
+        if name == "open" and not lost:
+            lost.extend(ledger.redis.scan_iter("communitree:staging:*"))
+            ledger.redis.delete(*lost)
+        return run(name, *words)
+
+    ledger._run = forgetful  # type: ignore[method-assign]
+    wide(ledger, 1300)
+    assert lost
+    assert ledger.stage_record(T, J, "map")["total"] == "1300"
+
+
+def test_a_unit_that_stands_twice_is_done_once_or_refused(ledger: Ledger) -> None:
+    submit(ledger)
+    stage = Stage("map", "communitree.query.map.v1", NEXT)
+    assert len(stage.messages(T, J, [Unit(id="x"), Unit(id="x")], local=True)) == 1
+    twice = stage.messages(T, J, [Unit(id="x")], local=True) + stage.messages(T, J, [Unit(id="x")], local=False)
+    with pytest.raises(IntegrityError, match="x stands twice in the stage map"):
+        ledger.open(T, J, stage, twice)
+
+
+def commands(ledger: Ledger) -> int:
+    """How many commands the server has carried out, those of scripts included."""
+    return sum(kind["calls"] for kind in ledger.redis.info("commandstats").values())
+
+
+@pytest.mark.parametrize("end", ["finish", "cancel", "expire", "open"])
+def test_no_script_is_long_because_a_stage_is_large(ledger: Ledger, end: str) -> None:
+    """A script holds up everybody: its commands are counted, which no busy machine changes."""
+    submit(ledger)
+    run, longest = ledger._run, 0
+
+    def counting(*words: Any) -> Any:
+        nonlocal longest
+        before = commands(ledger)
+        reply = run(*words)
+        longest = max(longest, commands(ledger) - before)
+        return reply
+
+    if end == "open":
+        ledger._run = counting  # type: ignore[method-assign]
+    wide(ledger, 12_000, window=256)
+    ledger._run = counting  # type: ignore[method-assign]
+    if end == "finish":
+        ledger.finish(T, J, "failed", {}, 60)
+    elif end == "cancel":
+        ledger.cancel(T, J, "call", 60)
+    elif end == "expire":
+        ledger.expire(T, J, "map", "deadline")
+        assert len(ledger.outcomes(T, J, "map")) == 12_000
+        assert ledger.stage_record(T, J, "map")["state"] == "closed"
+    assert 0 < longest < 40_000, longest
+
+
+def test_an_expiry_that_was_cut_off_is_taken_up_from_its_start(ledger: Ledger) -> None:
+    submit(ledger)
+    wide(ledger, 6_000)
+    assert ledger._run("expire", T, J, "map", "deadline", "0", 1000)[0] == "more"
+    assert arrive(ledger, "u1")[1] == []  # late, or already expired: nothing more is released
+    outgoing = ledger.expire(T, J, "map", "deadline")
+    assert [json.loads(o.body)["stage"] for o in outgoing] == ["reduce"]
+    assert len(ledger.outcomes(T, J, "map")) == types(ledger).count("unit.ended") == 6_000
 
 
 def test_an_empty_stage_closes_at_once(ledger: Ledger) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -150,3 +151,42 @@ def test_many_requests_and_an_intake_that_dies_between_any_two_steps(intake: Int
     assert types == {"accepted": len(entries) - 50, "rejected": 50}
     assert intake.ledger.redis.zcard(rk.OPEN_JOBS) == 950
     assert deaths > 1000
+
+
+def test_a_request_that_is_taken_again_changes_nothing_of_its_job(intake: Intake) -> None:
+    """Its intake died before it told the outcome; meanwhile the corpus was published anew."""
+    add(intake, ask("What?"))
+    settle = intake._settle
+    intake._settle = lambda *words: 0  # type: ignore[method-assign,assignment]
+    intake.serve(T)
+    (job,) = intake.ledger.jobs(T)
+    keys = Keys(T, intake.settings.s3_prefix)
+    intake.store.put_json(keys.current("c"), {"version": "v-2", "corpus": "c"})
+    intake._settle = settle  # type: ignore[method-assign]
+    until_served(intake)
+    assert [o["job"] for o in outcomes(intake)] == [job]
+    assert intake.store.get_json(keys.job(job, "request.json"))["version"] == "v-1"
+    assert intake.ledger.record(T, job)["version"] == "v-1"
+    assert intake.ledger.record(T, job)["callers"] == "1"
+
+
+def test_a_cancel_that_is_taken_again_takes_one_caller(intake: Intake) -> None:
+    for _ in range(2):
+        add(intake, ask("What?"))
+    intake.serve(T)
+    job = outcomes(intake)[0]["job"]
+    assert intake.ledger.record(T, job)["callers"] == "2"
+    add(intake, {"kind": "cancel", "job": job})
+    settle = intake._settle
+    intake._settle = lambda *words: 0  # type: ignore[method-assign,assignment]
+    intake.serve(T)
+    intake._settle = settle  # type: ignore[method-assign]
+    until_served(intake)
+    assert intake.ledger.record(T, job)["state"] == "queued"
+
+
+def until_served(intake: Intake) -> None:
+    until = time.monotonic() + 20
+    while not intake.serve(T):  # what another holds is taken over when its time is up
+        assert time.monotonic() < until
+        time.sleep(0.02)

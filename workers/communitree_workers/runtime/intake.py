@@ -120,7 +120,7 @@ class Intake:
 
     def _submit(self, jobs: Jobs, entry: str, request: StreamRequest) -> str:
         if request.kind == "cancel":
-            jobs.cancel(request.job)
+            jobs.cancel(request.job, call=entry)
             return request.job
         common: dict[str, Any] = {
             "correlation_id": request.correlation_id, "idempotency_key": request.idempotency_key,

@@ -18,6 +18,9 @@ if queue then
   if sent > tonumber(redis.call('HGET', P .. 'watermark', queue) or '0') then
     redis.call('HSET', P .. 'watermark', queue, sent)
   end
+  -- It has come through. From here on its units' leases stand for it.
+  redis.call('ZREM', P .. 'sent', m)
+  redis.call('ZREM', P .. 'outbox', m)
   if redis.call('ZREM', flight_key(queue), m) == 1 then drain(queue, out) end
 end
 local wanted = is_open(state) and redis.call('HGET', key, 'state') == 'open'

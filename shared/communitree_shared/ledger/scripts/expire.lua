@@ -1,16 +1,20 @@
--- End all units of a stage that have not ended. ARGV: tenant, job, stage, cause
+-- End the units of a stage that have not ended, so many a call: a long script holds up everybody.
+-- ARGV: tenant, job, stage, cause, cursor ('0' first), count
+-- Returns {'ok' | 'more' | 'closed' | 'gone', next cursor, outbox triples …}. Between two calls nothing more is
+-- released, and what has arrived stays so; who starts again from '0' passes over it.
 local t, j, s = ARGV[1], ARGV[2], ARGV[3]
 local out = {}
-if not is_open(job_state(t, j)) then return {'gone'} end
+if not is_open(job_state(t, j)) then return {'gone', '0'} end
 local key = stage_key(t, j, s)
-if redis.call('HGET', key, 'state') ~= 'open' then return {'closed'} end
-redis.call('DEL', key .. ':pending')
-local units = redis.call('HKEYS', key .. ':units')
-table.sort(units)
+if redis.call('HGET', key, 'state') ~= 'open' then return {'closed', '0'} end
+redis.call('HSET', key, 'halted', 1)
+redis.call('UNLINK', key .. ':pending')
 local outcome = cjson.encode({ok = false, cause = ARGV[4]})
-for _, unit in ipairs(units) do
+local found = redis.call('HSCAN', key .. ':units', ARGV[5], 'COUNT', ARGV[6])
+for i = 1, #found[2], 2 do
+  local unit = found[2][i]
   if redis.call('HEXISTS', key .. ':done', unit) == 0 then
     arrive(t, j, s, unit, false, outcome, {'cause', ARGV[4]}, out)
   end
 end
-return {'ok', unpack(out)}
+return {found[1] == '0' and 'ok' or 'more', found[1], unpack(out)}

@@ -24,7 +24,11 @@ local function event(t, j, kind, fields)
   redis.call('XADD', unpack(args))
 end
 
-local function stage_record_open(t, j, s) return redis.call('HGET', stage_key(t, j, s), 'state') == 'open' end
+-- Whether messages of a stage may still go out: not when it is being expired.
+local function flows(t, j, s)
+  local v = redis.call('HMGET', stage_key(t, j, s), 'state', 'halted')
+  return v[1] == 'open' and not v[2]
+end
 
 local function to_outbox(t, j, s, id, at, out)
   local m = member(t, j, s, id)
@@ -75,7 +79,7 @@ local function drain(q, out)
     local m = next_in_line(q)
     if not m then return end
     local t, j, s, id = string.match(m, '^([^|]*)|([^|]*)|([^|]*)|(.*)$')
-    if t and stage_record_open(t, j, s) then
+    if t and flows(t, j, s) then
       redis.call('ZADD', flight_key(q), at, m)
       to_outbox(t, j, s, id, at, out)
       free = free - 1
@@ -94,6 +98,7 @@ local function release(t, j, s, out)
     local id = redis.call('LPOP', key .. ':pending')
     if not id then break end
     released = released + tonumber(redis.call('HGET', key .. ':left', id))
+    redis.call('SADD', key .. ':active', id)
     queues[line_up(t, j, s, id)] = true
   end
   for q, _ in pairs(queues) do drain(q, out) end
@@ -120,20 +125,36 @@ local function create(t, j, spec)
   event(t, j, 'stage.started', stage_fields(spec))
 end
 
-local function add_message(t, j, s, id, queue, units, body)
-  local key = stage_key(t, j, s)
-  redis.call('RPUSH', key .. ':pending', id)
-  redis.call('HSET', key .. ':messages', id, body)
-  redis.call('HSET', key .. ':queues', id, queue)
-  redis.call('HSET', key .. ':left', id, #units)
-  for _, unit in ipairs(units) do redis.call('HSET', key .. ':units', unit, id) end
+-- Commands with many arguments, but not more than Lua's stack holds.
+local function many(command, key, args)
+  for start = 1, #args, 4000 do
+    redis.call(command, key, unpack(args, start, math.min(start + 3999, #args)))
+  end
+end
+
+-- Put messages under a key: a flat list of id, queue, units (a JSON list), body.
+local function add_messages(key, flat)
+  local ids, bodies, queues, left, owners = {}, {}, {}, {}, {}
+  for i = 1, #flat, 4 do
+    local id, units = flat[i], cjson.decode(flat[i + 2])
+    ids[#ids + 1] = id
+    queues[#queues + 1] = id; queues[#queues + 1] = flat[i + 1]
+    bodies[#bodies + 1] = id; bodies[#bodies + 1] = flat[i + 3]
+    left[#left + 1] = id; left[#left + 1] = #units
+    for _, unit in ipairs(units) do owners[#owners + 1] = unit; owners[#owners + 1] = id end
+  end
+  many('RPUSH', key .. ':pending', ids)
+  many('HSET', key .. ':messages', bodies)
+  many('HSET', key .. ':queues', queues)
+  many('HSET', key .. ':left', left)
+  many('HSET', key .. ':units', owners)
 end
 
 -- A stage of one message with one unit: what follows a closed stage.
 local function open_step(t, j, spec, out)
   if redis.call('EXISTS', stage_key(t, j, spec.stage)) == 1 then return end
   create(t, j, spec)
-  add_message(t, j, spec.stage, spec.message, spec.queue, {spec.unit}, spec.body)
+  add_messages(stage_key(t, j, spec.stage), {spec.message, spec.queue, cjson.encode({spec.unit}), spec.body})
   release(t, j, spec.stage, out)
 end
 
@@ -142,10 +163,19 @@ local function waiting_less(t, n)
   if redis.call('HINCRBY', P .. 'waiting', t, -n) == 0 then redis.call('HDEL', P .. 'waiting', t) end
 end
 
+-- Who waits for a job: each call that joins or leaves it has a name and counts once. Return how many wait.
+local function counted(t, j, name, by)
+  if redis.call('SADD', P .. 'callers:' .. t .. ':' .. j, name) == 0 then by = 0 end
+  return redis.call('HINCRBY', job_key(t, j), 'callers', by)
+end
+local function joined_by(t, j, caller) return counted(t, j, 'in|' .. caller, 1) end
+local function left_by(t, j, call) return counted(t, j, 'out|' .. call, -1) end
+
 local function job_state(t, j) return redis.call('HGET', job_key(t, j), 'state') end
 local function is_open(state) return state == 'queued' or state == 'running' end
 
--- Take a job's messages out of the global sets, and give its keys a TTL.
+-- Take a job's messages out of the global sets, and give its keys a TTL. Only what was released and has not ended can
+-- stand in those sets, so this is short however large the stage is.
 local function sweep(t, j, ttl_ms, out)
   local freed = {}
   for _, s in ipairs(redis.call('SMEMBERS', P .. 'stages:' .. t .. ':' .. j)) do
@@ -153,25 +183,26 @@ local function sweep(t, j, ttl_ms, out)
     if redis.call('HGET', key, 'state') == 'open' then
       local counts = redis.call('HMGET', key, 'total', 'done')
       waiting_less(t, tonumber(counts[1]) - tonumber(counts[2]))
-      for _, id in ipairs(redis.call('HKEYS', key .. ':messages')) do
+      for _, id in ipairs(redis.call('SMEMBERS', key .. ':active')) do
         local m = member(t, j, s, id)
         redis.call('ZREM', P .. 'sent', m)
         redis.call('ZREM', P .. 'outbox', m)
         redis.call('HDEL', P .. 'republished', m)
         local q = redis.call('HGET', key .. ':queues', id)
         if redis.call('ZREM', flight_key(q), m) == 1 then freed[q] = true end
-      end
-      for _, unit in ipairs(redis.call('HKEYS', key .. ':units')) do
-        redis.call('ZREM', P .. 'leases', member(t, j, s, unit))
-        redis.call('HDEL', P .. 'owners', member(t, j, s, unit), member(t, j, s, unit) .. '#')
+        for _, unit in ipairs(cjson.decode(redis.call('HGET', key .. ':messages', id)).units) do
+          local u = member(t, j, s, unit.id)
+          redis.call('ZREM', P .. 'leases', u)
+          redis.call('HDEL', P .. 'owners', u, u .. '#')
+        end
       end
       redis.call('HSET', key, 'state', 'closed')
     end
-    for _, part in ipairs({'', ':done', ':pending', ':messages', ':queues', ':units', ':left'}) do
+    for _, part in ipairs({'', ':done', ':pending', ':messages', ':queues', ':units', ':left', ':active'}) do
       redis.call('PEXPIRE', key .. part, ttl_ms)
     end
   end
-  for _, kind in ipairs({'job:', 'stages:', 'attempts:', 'events:'}) do
+  for _, kind in ipairs({'job:', 'stages:', 'attempts:', 'events:', 'callers:'}) do
     redis.call('PEXPIRE', P .. kind .. t .. ':' .. j, ttl_ms)
   end
   redis.call('ZREM', P .. 'open', t .. '|' .. j)
@@ -242,6 +273,7 @@ local function arrive(t, j, s, unit, ok, outcome, fields, out)
   local id = redis.call('HGET', key .. ':units', unit)
   if id and redis.call('HINCRBY', key .. ':left', id, -1) == 0 then
     local gone = member(t, j, s, id)
+    redis.call('SREM', key .. ':active', id)
     redis.call('ZREM', P .. 'sent', gone)
     redis.call('ZREM', P .. 'outbox', gone)
     redis.call('HDEL', P .. 'republished', gone)

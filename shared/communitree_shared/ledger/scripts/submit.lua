@@ -1,5 +1,6 @@
 -- ARGV: tenant, job, record (JSON object of strings), step (JSON), corpus lock key or '', in-flight key or '',
 --       deadline (ms, 0: none), then the limits: open jobs of a tenant, of all, waiting units of a tenant, of all
+-- A caller is named by the job it asked for: the same call made again counts once.
 -- Returns {status, …}: 'ok' + outbox triples | 'exists' job | 'busy' job | 'shared' job | 'full' what is full
 local t, j = ARGV[1], ARGV[2]
 local lock, flight = ARGV[5], ARGV[6]
@@ -8,7 +9,7 @@ if redis.call('EXISTS', job_key(t, j)) == 1 then return {'exists', j} end
 if flight ~= '' then
   local other = redis.call('GET', flight)
   if other and is_open(job_state(t, other)) then
-    redis.call('HINCRBY', job_key(t, other), 'callers', 1)
+    joined_by(t, other, j)
     return {'shared', other}
   end
 end
@@ -29,8 +30,9 @@ local record = cjson.decode(ARGV[3])
 local flat = {}
 for k, v in pairs(record) do flat[#flat + 1] = k; flat[#flat + 1] = v end
 local at = now()
-redis.call('HSET', job_key(t, j), 'state', 'queued', 'created', at, 'callers', 1, 'seq', 0,
+redis.call('HSET', job_key(t, j), 'state', 'queued', 'created', at, 'callers', 0, 'seq', 0,
   'lock', lock, 'in_flight', flight, unpack(flat))
+joined_by(t, j, j)
 redis.call('ZADD', P .. 'jobs:' .. t, at, j)
 redis.call('ZADD', P .. 'jobs:' .. t .. ':open', at, j)
 redis.call('ZADD', P .. 'open', at, t .. '|' .. j)
