@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from communitree.events import past
 from communitree.outcome import as_error
+from communitree_shared import rediskeys as rk
+from communitree_shared.connect import memory_fault, where_of
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.results import JobView
 
@@ -47,6 +50,18 @@ def view(jobs: Jobs, job: str) -> JobView:
         status=state,
         corpus=record.get("corpus", ""),
         progress={"stages": progress},
+        waits=waits(jobs, job) if state in {"queued", "running"} else None,
         error=as_error(None, record, f"Job {job} is {state}.").as_json() if failed else None,
         events=[event.as_json() for event in past(jobs, job)],
     )
+
+
+def waits(jobs: Jobs, job: str) -> dict[str, Any] | None:
+    """Return message and hint of what an open job waits for just now; None where it waits for nothing."""
+    note = jobs.ledger.value(rk.waits(jobs.tenant, job))
+    if note:
+        found: dict[str, Any] = json.loads(note)
+        return found
+    # Where Redis itself takes no writes, no worker can leave a note.
+    fault = memory_fault(jobs.ledger.redis, where_of(jobs.ledger.redis))
+    return {"message": fault, "hint": ""} if fault else None

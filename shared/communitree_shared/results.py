@@ -341,12 +341,13 @@ class Tree(_Result):
 
 
 class JobView(_Result):
-    """The state of a job and what has happened to it."""
+    """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now."""
 
     job_id: str
     kind: Literal["corpus", "query"]
     status: str
     corpus: str = ""
     progress: dict[str, Any] = {}
+    waits: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []

@@ -67,6 +67,10 @@ def job_parts(view: JobView, *, with_events: bool = False) -> list[RenderableTyp
         )
     if table.row_count:
         parts.append(table)
+    if view.waits:
+        parts.append(
+            Text(f"! it waits: {view.waits.get('message', '')} {view.waits.get('hint', '')}".rstrip(), "yellow")
+        )
     if view.error:
         parts.append(Text(f"! {view.error['message']} {view.error.get('hint', '')}".rstrip(), "red"))
     if with_events:
