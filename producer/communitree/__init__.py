@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from communitree.aio import AsyncClient
     from communitree.client import Client
+    from communitree.events import Restart
     from communitree_shared.options import IndexOptions, QueryOptions
     from communitree_shared.settings import Settings
 
-__all__ = ["AsyncClient", "Client", "IndexOptions", "QueryOptions", "Settings"]
+__all__ = ["AsyncClient", "Client", "IndexOptions", "QueryOptions", "Restart", "Settings"]
 
 _WHERE = {
     "AsyncClient": "communitree.aio",
     "Client": "communitree.client",
     "IndexOptions": "communitree_shared.options",
     "QueryOptions": "communitree_shared.options",
+    "Restart": "communitree.events",
     "Settings": "communitree_shared.settings",
 }
 

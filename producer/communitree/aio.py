@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from communitree.client import Client, Source
-from communitree.events import Event
+from communitree.events import Event, Restart
 from communitree_shared.ledger.jobs import Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
 from communitree_shared.results import Answer, IndexPlan, IndexResult, JobView, Plan, Tree
@@ -60,10 +60,17 @@ class AsyncClient:
         return await asyncio.to_thread(self.sync.plan_index, source, corpus, options)
 
     async def submit_index(
-        self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None
+        self,
+        source: Source | Sequence[Source],
+        corpus: str,
+        options: IndexOptions | None = None,
+        *,
+        correlation_id: str = "",
+        idempotency_key: str = "",
     ) -> str:
         """Upload documents and publish a corpus job; return its id."""
-        return await asyncio.to_thread(self.sync.submit_index, source, corpus, options)
+        names = {"correlation_id": correlation_id, "idempotency_key": idempotency_key}
+        return await asyncio.to_thread(lambda: self.sync.submit_index(source, corpus, options, **names))
 
     async def index(
         self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None
@@ -71,13 +78,24 @@ class AsyncClient:
         """Index a source and wait for the result."""
         return await self.wait_index(await self.submit_index(source, corpus, options))
 
-    async def submit_query(self, corpus: str, question: str, options: QueryOptions | None = None) -> Submitted:
+    async def submit_query(
+        self,
+        corpus: str,
+        question: str,
+        options: QueryOptions | None = None,
+        *,
+        correlation_id: str = "",
+        idempotency_key: str = "",
+    ) -> Submitted:
         """Publish a query job."""
-        return await asyncio.to_thread(self.sync.submit_query, corpus, question, options)
+        names = {"correlation_id": correlation_id, "idempotency_key": idempotency_key}
+        return await asyncio.to_thread(lambda: self.sync.submit_query(corpus, question, options, **names))
 
-    async def ask(self, corpus: str, question: str, options: QueryOptions | None = None) -> Answer:
+    async def ask(
+        self, corpus: str, question: str, options: QueryOptions | None = None, *, idempotency_key: str = ""
+    ) -> Answer:
         """Ask and wait for the answer. When this is cancelled, so is the job (unless others wait for it)."""
-        job = (await self.submit_query(corpus, question, options)).job
+        job = (await self.submit_query(corpus, question, options, idempotency_key=idempotency_key)).job
         try:
             return await self.wait_answer(job)
         except asyncio.CancelledError:
@@ -86,8 +104,8 @@ class AsyncClient:
 
     async def stream(
         self, corpus: str, question: str, options: QueryOptions | None = None
-    ) -> AsyncIterator[str | Answer]:
-        """Ask; yield the answer's text as it is written, then the Answer."""
+    ) -> AsyncIterator[str | Restart | Answer]:
+        """Ask; yield the answer's text as it is written, then the Answer. After a Restart the text begins again."""
         async for piece in _in_thread(lambda: self.sync.stream(corpus, question, options)):
             yield piece
 

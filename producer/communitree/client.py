@@ -15,7 +15,7 @@ from typing import Any
 
 from communitree import catalogue, listing
 from communitree.embedded.discover import discover
-from communitree.events import DELTA_EVENT, Event, follow
+from communitree.events import Event, Restart, follow, text_of
 from communitree.looks import download, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
@@ -79,6 +79,7 @@ class Client:
         options: IndexOptions | None = None,
         *,
         correlation_id: str = "",
+        idempotency_key: str = "",
         progress: Callable[[int, int], None] = lambda ended, total: None,
     ) -> str:
         """Upload documents and publish a corpus job; return its id.
@@ -88,6 +89,7 @@ class Client:
             corpus: its name; an existing corpus gets a new version.
             options: see IndexOptions.
             correlation_id: comes back with the job's entry in the tenant's results stream.
+            idempotency_key: a second submission with the same key, corpus, documents and options gives the same job.
             progress: takes (uploaded, to upload).
 
         Raises:
@@ -95,13 +97,15 @@ class Client:
         """
         options = options or IndexOptions()
         corpus = corpus_name(corpus)
-        if not options.plan_only:
+        if not options.plan_only and not idempotency_key:  # the job that is busy may be the one of this key
             catalogue.refuse_busy(self._jobs, corpus)
         gathered = source if isinstance(source, Gathered) else self.gather(source, options)
         self._store.ensure_bucket()
         upload(self._store, self._jobs.keys, corpus, gathered.documents, progress)
         listed = [document.listed() for document in gathered.documents]
-        return self._jobs.submit_index(corpus, listed, options, correlation_id=correlation_id).job
+        return self._jobs.submit_index(
+            corpus, listed, options, correlation_id=correlation_id, idempotency_key=idempotency_key
+        ).job
 
     def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
         """Return the files of a source, and what was left out and why, without uploading anything."""
@@ -158,30 +162,43 @@ class Client:
     # --- questions ------------------------------------------------------------------------------------------
 
     def submit_query(
-        self, corpus: str, question: str, options: QueryOptions | None = None, *, correlation_id: str = ""
+        self,
+        corpus: str,
+        question: str,
+        options: QueryOptions | None = None,
+        *,
+        correlation_id: str = "",
+        idempotency_key: str = "",
     ) -> Submitted:
         """Publish a query job, join an equal one in flight, or find its answer in the cache.
 
+        `idempotency_key`: a second submission with the same key and the same question and options gives the same job.
+
         Raises:
-            UsageError: the question is empty. CorpusNotFound: no published version. AdmissionRefused: too many jobs.
+            UsageError: the question is empty, or the key was used for another. CorpusNotFound: no published version.
+            AdmissionRefused: too many jobs.
         """
         if not question.strip():
             raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
         options = options or QueryOptions()
         if options.again:
             self._jobs.record(options.again)
-        return self._jobs.submit_query(corpus, question, options, correlation_id=correlation_id)
+        return self._jobs.submit_query(
+            corpus, question, options, correlation_id=correlation_id, idempotency_key=idempotency_key
+        )
 
-    def ask(self, corpus: str, question: str, options: QueryOptions | None = None) -> Answer:
+    def ask(
+        self, corpus: str, question: str, options: QueryOptions | None = None, *, idempotency_key: str = ""
+    ) -> Answer:
         """Ask and wait for the answer with its account. A failed or partial answer is an answer: see `status`."""
-        return self.wait_answer(self.submit_query(corpus, question, options).job)
+        return self.wait_answer(self.submit_query(corpus, question, options, idempotency_key=idempotency_key).job)
 
-    def stream(self, corpus: str, question: str, options: QueryOptions | None = None) -> Iterator[str | Answer]:
-        """Ask; yield the answer's text as it is written, then the Answer."""
+    def stream(
+        self, corpus: str, question: str, options: QueryOptions | None = None
+    ) -> Iterator[str | Restart | Answer]:
+        """Ask; yield the answer's text as it is written, then the Answer. After a Restart the text begins again."""
         job = self.submit_query(corpus, question, options).job
-        for event in self.events(job):
-            if event is not None and event.type == DELTA_EVENT:
-                yield str(event.fields.get("text", ""))
+        yield from text_of(self.events(job))
         yield self.wait_answer(job)
 
     def plan(self, corpus: str, question: str, options: QueryOptions | None = None) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,9 @@ ENDED_EVENT = "job.ended"
 
 #: A piece of the answer, with the field `text`.
 DELTA_EVENT = "answer.delta"
+
+#: All pieces before it are void: the stream broke, or another worker writes the answer.
+RESTART_EVENT = "answer.restart"
 
 #: Something that the caller should know, with the field `message`.
 WARNING_EVENT = "warning"
@@ -48,6 +51,25 @@ class Event:
     def as_json(self) -> dict[str, Any]:
         """Return it flat: seq, at, type, then its fields."""
         return {"seq": self.seq, "at": self.at, "type": self.type, **self.fields}
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Stands in a stream of an answer's text where it begins again: what came before is void."""
+
+
+def text_of(events: Iterable[Event | None]) -> Iterator[str | Restart]:
+    """Yield the pieces of an answer's text among a job's events, and Restart where told pieces are void."""
+    told = False
+    for event in events:
+        if event is None:
+            continue
+        if event.type == DELTA_EVENT:
+            told = True
+            yield str(event.fields.get("text", ""))
+        elif event.type == RESTART_EVENT and told:
+            told = False
+            yield Restart()
 
 
 def _value(name: str, text: str) -> Any:

@@ -12,7 +12,7 @@ from rich.live import Live
 
 from communitree.cli.output import say, stderr
 from communitree.client import Client
-from communitree.events import DELTA_EVENT, Event
+from communitree.events import DELTA_EVENT, RESTART_EVENT, Event
 from communitree.render.progress import Progress
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.results import EXIT_CODES, Answer, IndexResult
@@ -53,6 +53,11 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
             written = True
             sys.stdout.write(str(event.fields.get("text", "")))
             sys.stdout.flush()
+        elif event.type == RESTART_EVENT and written:
+            written = False  # unless it is written again, the answer is printed at the end
+            sys.stdout.write("\n\n")
+            sys.stdout.flush()
+            say("The text above is void: its stream broke. The answer begins again.")
 
     try:
         _watch(client, job, write, live=not stream)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from communitree.events import Event, follow
+from communitree.events import Event, Restart, follow, text_of
 from communitree.outcome import as_error, as_result
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError
 from communitree_shared.results import Answer, IndexResult
@@ -114,3 +114,16 @@ def test_the_hint_of_a_failed_index_is_shown() -> None:
     result = as_result("j", {}, raw, {"kind": "corpus"})
     assert isinstance(result, IndexResult)
     assert result.warnings == ["bad", "do this"]
+
+
+def test_pieces_before_a_restart_are_void() -> None:
+    def event(kind: str, **fields: str) -> Event:
+        return Event("1-0", 1, kind, 0.0, dict(fields))
+
+    events = [
+        event("answer.restart"), None, event("answer.delta", text="Ha"), event("unit.ended"),
+        event("answer.delta", text="lf"), event("answer.restart"), event("answer.restart"),
+        event("answer.delta", text="Whole"),
+    ]  # fmt: skip
+    # A restart before any piece (an attempt whose predecessor told nothing) is nothing to the reader.
+    assert list(text_of(events)) == ["Ha", "lf", Restart(), "Whole"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from dataclasses import replace
 from typing import Any
@@ -35,6 +34,7 @@ from communitree_workers.query.reduce import (
 )
 from communitree_workers.query.shell import answer_language, asked, load_selected, load_view
 from communitree_workers.query.sources import FindingSources
+from communitree_workers.query.telling import Telling
 from communitree_workers.query.timing import seconds
 from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -42,9 +42,6 @@ from communitree_workers.runtime.context import Outcome, UnitContext
 log = logging.getLogger(__name__)
 
 SOURCE_TABLES = (COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
-
-#: Streamed pieces of the answer are told together, at most so often (seconds).
-_FLUSH = 0.1
 
 
 async def reduce(context: UnitContext) -> Outcome:
@@ -203,35 +200,25 @@ class _Reduce:
         return reply.text
 
     async def _stream(self, messages: list[dict[str, str]]) -> str:
-        """Ask for the answer, telling its pieces as they come."""
-        pieces: list[str] = []
-        answer, context = self.options.answer, self.context
-
-        done = asyncio.Event()
-
-        async def tell() -> None:
-            while not done.is_set():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(done.wait(), _FLUSH)
-                if pieces:
-                    text = "".join(pieces)
-                    pieces.clear()
-                    with contextlib.suppress(CommunitreeError):
-                        await context.to_thread(lambda text=text: context.tell("answer.delta", text=text))
-
-        teller = asyncio.get_running_loop().create_task(tell())
+        """Ask for the answer, telling its pieces as they come; who follows is told when they begin again."""
+        answer = self.options.answer
+        told = Telling(self.context)
         chat = ChatRequest(
             messages=messages,
             max_tokens=answer.reduce_max_tokens,
             temperature=answer.reduce_temperature,
             seed=self.options.seed,
-            on_token=pieces.append,
-            on_restart=pieces.clear,
+            on_token=told.pieces.append,
+            on_restart=told.restart,
         )
+        teller = asyncio.get_running_loop().create_task(told.tell())
         try:
-            reply = await context.services.models.complete("reduce", chat, self.call)
+            reply = await self.context.services.models.complete("reduce", chat, self.call)
+        except BaseException:
+            told.restart()  # what was told is no part of an answer
+            raise
         finally:
-            done.set()
+            told.done.set()
             await teller  # in order: the last piece after the one that is on its way
         return reply.text
 
