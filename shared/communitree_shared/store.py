@@ -242,7 +242,8 @@ class Store:
                 else:
                     self.trouble.over()
                     return found
-                self.trouble.met(fault)
+                waits = time.monotonic() < (refused_until if isinstance(fault, ServerRefuses) else until)
+                self.trouble.met(fault, waits=waits)
             if time.monotonic() >= (refused_until if isinstance(fault, ServerRefuses) else until):
                 raise type(fault)(f"{fault.message} ({key})", hint=fault.hint)
 

@@ -58,8 +58,8 @@ class Trouble:
                 self._door.wait(min(self._next, until) - now)
         return None
 
-    def met(self, error: InfrastructureError) -> None:
-        """Note that the server did not serve a call. Tells of it where it has lasted."""
+    def met(self, error: InfrastructureError, *, waits: bool = True) -> None:
+        """Note that the server did not serve a call. Tells of it where it has lasted and the call waits on."""
         with self._door:
             now = time.monotonic()
             if self._error is None:
@@ -69,13 +69,13 @@ class Trouble:
             self._error = error
             lasted = now - self._since
             due = (lasted >= QUIET or isinstance(error, ServerRefuses)) and (fresh or now - self._told >= REPEAT)
-            due = due or (self._told == 0.0 and lasted >= QUIET)
+            due = waits and (due or (self._told == 0.0 and lasted >= QUIET))
             if due:
                 self._told = now
         if due:
-            log.warning("%s %s (calls wait; this is said once a minute)", error.message, error.hint)
-        for listener in list(self.listeners):
-            if lasted >= QUIET or isinstance(error, ServerRefuses):
+            log.warning("%s %s (waiting; said again each minute)", error.message, error.hint)
+        if waits and (lasted >= QUIET or isinstance(error, ServerRefuses)):
+            for listener in list(self.listeners):
                 listener(error, lasted)
 
     def over(self) -> None:

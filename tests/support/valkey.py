@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 
 class Valkey:
     """The server's process and address. `stop` and `start` keep port and data."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
         self._folder = folder
+        self._more = more
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
@@ -39,14 +42,19 @@ class Valkey:
             "",
             "--appendonly",
             "yes",
+            *self._more,
         ]
         self._process = subprocess.Popen([binary, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 10
-        with redis.Redis(port=self.port) as client:
+        with redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0)) as client:
             while True:
-                with contextlib.suppress(redis.ConnectionError):
+                try:
                     client.ping()
                     return
+                except redis.AuthenticationError:
+                    return  # it answers, and wants a password
+                except redis.ConnectionError:
+                    pass
                 if time.monotonic() > end:
                     raise RuntimeError("valkey-server does not answer")
                 time.sleep(0.02)
@@ -60,9 +68,10 @@ class Valkey:
 
 
 @contextlib.contextmanager
-def running_valkey(folder: Path) -> Iterator[Valkey]:
-    """Run a server until the block ends."""
-    valkey = Valkey(folder)
+def running_valkey(folder: Path, *more: str) -> Iterator[Valkey]:
+    """Run a server until the block ends; `more` options go to its command line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    valkey = Valkey(folder, *more)
     try:
         valkey.start()
         yield valkey

@@ -195,13 +195,15 @@ class Ledger:
         return reply[0], _outgoing(reply[1:])
 
     def give_back(
-        self, tenant: str, job: str, stage: str, unit: str, *, delay_s: float, refund: bool, why: str = ""
-    ) -> None:
-        """End our lease after a delay, so that the unit is tried again; `refund` takes the attempt back."""
-        self._run("give_back", tenant, job, stage, unit, self.token, int(delay_s * 1000), int(refund), why)
+        self, tenant: str, job: str, stage: str, unit: str, *, delay_s: float, refund: bool, why: str = "",
+        owner: str = "",
+    ) -> None:  # fmt: skip
+        """End a lease of ours (or of `owner`) after a delay: the unit is tried again; `refund`: it was no attempt."""
+        token = owner or self.token
+        self._run("give_back", tenant, job, stage, unit, token, int(delay_s * 1000), int(refund), why)
 
     def renew(self, members: list[str], lease_s: float) -> list[str]:
-        """Keep leases alive; returns those that are no longer ours."""
+        """Keep leases alive that are ours or our children's (`<our token>:…`); returns those that no longer are."""
         return list(self._run("renew", self.token, int(lease_s * 1000), *members)) if members else []
 
     def expire(self, tenant: str, job: str, stage: str, cause: str) -> list[Outgoing]:
@@ -241,6 +243,10 @@ class Ledger:
         """Return (why, message) of what must be published again."""
         reply = self._run("overdue", int(outbox_age_s * 1000), int(lost_age_s * 1000), cap, int(lease_s * 1000))
         return [(reply[i], Outgoing(*reply[i + 1 : i + 4])) for i in range(0, len(reply), 4)]
+
+    def park(self, queue: str, entry: str, most: int, ttl_s: float) -> str:
+        """Keep a message for a newer worker. Returns `parked`, `there` (it waits already) or `full`."""
+        return str(self._run("park", queue, entry, most, int(ttl_s * 1000)))
 
     def event(self, tenant: str, job: str, kind: str, **fields: Any) -> None:
         """Append an event to a job's stream, if the job is known."""
@@ -296,6 +302,7 @@ class Ledger:
                 else:
                     trouble.over()
                     return found
-                trouble.met(fault)
+                waits = time.monotonic() < (refused_until if isinstance(fault, ServerRefuses) else until)
+                trouble.met(fault, waits=waits)
             if time.monotonic() >= (refused_until if isinstance(fault, ServerRefuses) else until):
                 raise type(fault)(fault.message, hint=fault.hint)
