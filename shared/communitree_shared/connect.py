@@ -122,7 +122,7 @@ def memory_fault(client: redis.Redis, where: str) -> str:
     """Return why Redis takes no writes just now (its memory or disk is full), "" where it does. Reads INFO only."""
     info: dict[str, Any] = _asked(lambda: client.info(), where)
     limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
-    if limit and used >= limit:
+    if limit and used >= 0.97 * limit:  # what the next command needs counts, too
         return f"Redis at {where} is full ({used:,} of {limit:,} bytes): jobs wait until it has memory."
     if info.get("aof_last_write_status", "ok") != "ok" or info.get("aof_last_bgrewrite_status", "ok") != "ok":
         return f"Redis at {where} cannot write to its disk: jobs wait until it has space."

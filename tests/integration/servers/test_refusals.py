@@ -154,14 +154,18 @@ def test_a_fault_that_ends_opens_the_door_for_all() -> None:
     assert trouble.turn(0) is None
 
 
+def fill(ledger: Ledger) -> None:
+    for n in range(10_000):
+        ledger._call(lambda n=n: ledger.redis.set(f"k{n}", "x" * 10_000))  # type: ignore[misc]
+
+
 def test_a_redis_without_memory_is_named_to_who_waits(settings: Settings, tmp_path: Path) -> None:
     with running_valkey(tmp_path / "valkey", "--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as valkey:
         full = settings.model_copy(update={"redis_url": SecretStr(valkey.url)})
         client = redis_client(full)
         assert memory_fault(client, where_of(client)) == ""
         with pytest.raises(ServerRefuses, match="used memory") as refused:
-            for n in range(10_000):
-                Ledger(client, patience=0)._call(lambda n=n: client.set(f"k{n}", "x" * 10_000))
+            fill(Ledger(client, patience=0))
         assert "maxmemory" in refused.value.hint
         assert "is full" in memory_fault(client, where_of(client))
         client.close()
@@ -173,7 +177,7 @@ def test_a_user_without_rights_is_told_which_list_to_follow(settings: Settings, 
     with running_valkey(tmp_path / "valkey", "--aclfile", str(acl)) as valkey:
         few = settings.model_copy(update={"redis_url": SecretStr(f"redis://few:pw@127.0.0.1:{valkey.port}/0")})
         client = redis_client(few)
-        with pytest.raises(ServerRefuses, match="(?i)permission") as refused:
+        with pytest.raises(ServerRefuses, match="permission") as refused:
             Ledger(client, patience=5).record("default", "job")
         assert "operations.md" in refused.value.hint
         client.close()
