@@ -1,3 +1,4 @@
+import json
 import random
 
 import pytest
@@ -9,9 +10,9 @@ from communitree_shared.options import ExtractOptions, ReadOptions
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.ingest import ingest
-from communitree_workers.corpus.merge import merge
+from communitree_workers.corpus.merge import merge, merge_compact
 from communitree_workers.corpus.titles import entity_id, relationship_id
-from communitree_workers.tables.io import from_rows, schema
+from communitree_workers.tables.io import conform, from_rows, schema
 from support.stories import CHINESE, ENGLISH
 
 OPTIONS = ExtractOptions()
@@ -234,3 +235,21 @@ def test_the_order_of_results_changes_nothing(parts, rng):
     again, counted = merge(units(5), results, OPTIONS)
     assert equal(again, expected)
     assert counted == stats
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.lists(ENTITY, max_size=4), st.lists(EDGE, max_size=5)), max_size=6), st.randoms())
+def test_rows_that_go_through_files_give_the_same_tables(parts, rng):
+    claim = {"subject": "Ann", "object": "Bob", "description": "owes", "type": "debt"}
+    results = [result(f"u{n}", entities, edges, [claim] * (n % 2)) for n, (entities, edges) in enumerate(parts)]
+    expected, stats = merge(units(6), results, OPTIONS)
+    rng.shuffle(results)
+    spilled, counted = merge_compact(units(6), results, OPTIONS, held=2)
+    assert equal({name: conform(name, table) for name, table in spilled.items()}, expected)
+    assert counted == stats
+
+
+def test_stored_bytes_and_objects_are_one_input():
+    results = [result("u0", [("Ann", "person", "x")], [("Ann", "Bob", "y", 2)]), result("u1", [("贾 宝玉", "", "z")])]
+    stored = (json.dumps(r, ensure_ascii=False).encode() for r in results)
+    assert equal(merge(units(2), stored, OPTIONS)[0], merge(units(2), results, OPTIONS)[0])

@@ -9,7 +9,7 @@ from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
-from communitree_shared.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.corpus.extract_model import describe_messages
 from communitree_workers.corpus.long_descriptions import long_descriptions, with_descriptions
 from communitree_workers.model.chat import ChatRequest
@@ -17,7 +17,7 @@ from communitree_workers.prompts import load
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.tables.io import Tables
 
-TABLES = (DOCUMENTS, TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES)
+TABLES = (TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES)
 DESCRIBED = Step("described", "communitree.corpus.described.v1")
 
 

@@ -5,7 +5,7 @@ A shard is a pure function of its text units. What becomes an entity is decided 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,11 @@ from communitree_workers.corpus.shards import FORMS, SENTENCES, UNITS, Shard
 from communitree_workers.text.sentences import sentence_spans
 from communitree_workers.text.words import CJK_RUN
 
+#: Part of a shard's identity: a new version extracts again.
+VERSION = "builtin-1"
+#: Gives the candidates of each span of a text, in order.
+Reader = Callable[[str, Sequence[tuple[int, int]]], Iterable[list[Candidate]]]
+
 #: Sentences longer than this are tables or lists that no rule cut; co-occurrence in them means little.
 _LONGEST_SENTENCE = 2_000
 #: With an English corpus, a sentence with a stray Chinese word is still an English sentence.
@@ -29,15 +34,25 @@ def extract_units(units: pa.Table, options: ExtractOptions, language: str = "") 
 
     `language` is the corpus's; each sentence is read by its own script, and it only decides for sentences of both.
     """
+
+    def candidates(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[list[Candidate]]:
+        for start, end in spans:
+            sentence = text[start:end]
+            chosen = chinese if is_chinese(sentence, language) else english
+            yield chosen.candidates(sentence)
+
+    return shard_of(units, candidates)
+
+
+def shard_of(units: pa.Table, candidates: Reader) -> Shard:
+    """Return the shard of these text units (columns id and text), with what `candidates` finds in their sentences."""
     forms: dict[Candidate, int] = {}
     rows: list[tuple[int, int, int, list[int]]] = []
     for number, text in enumerate(units["text"].to_pylist()):
         clean = prose(text)
-        for start, end in sentence_spans(clean):
-            if end - start > _LONGEST_SENTENCE:
-                end = start + _LONGEST_SENTENCE
-            sentence = clean[start:end]
-            found = [forms.setdefault(c, len(forms)) for c in _candidates(sentence, language)]
+        spans = [(start, min(end, start + _LONGEST_SENTENCE)) for start, end in sentence_spans(clean)]
+        for (start, end), sentence in zip(spans, candidates(clean, spans), strict=True):
+            found = [forms.setdefault(c, len(forms)) for c in sentence]
             if found:
                 rows.append((number, start, end, found))
     return Shard(
@@ -45,13 +60,12 @@ def extract_units(units: pa.Table, options: ExtractOptions, language: str = "") 
     )
 
 
-def _candidates(sentence: str, language: str) -> list[Candidate]:
+def is_chinese(sentence: str, language: str) -> bool:
+    """Say whether a sentence is to be read as Chinese, in a corpus of this language."""
     if sentence.isascii():
-        return english.candidates(sentence)
-    chinese_characters = sum(map(len, CJK_RUN.findall(sentence)))
-    if chinese_characters > (len(sentence) * _CHINESE_SHARE if language == "en" else 0):
-        return chinese.candidates(sentence)
-    return english.candidates(sentence)
+        return False
+    characters = sum(map(len, CJK_RUN.findall(sentence)))
+    return characters > (len(sentence) * _CHINESE_SHARE if language == "en" else 0)
 
 
 def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -19,6 +19,8 @@ from communitree_workers.text.sentences import sentence_spans
 
 #: Prompts of this stage, by the name under which a caller may replace them.
 PROMPTS = ("extract", "gleaning", "claims", "describe")
+#: Those that a text unit's result depends on.
+ASKED = ("extract", "gleaning", "claims")
 #: Part of a unit's identity: a new version extracts again.
 VERSION = "1"
 

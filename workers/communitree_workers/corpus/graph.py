@@ -1,4 +1,4 @@
-"""The graph between extraction and tables: columns of numbers and strings, no object for an entity."""
+"""The graph between extraction and tables: columns of numbers and Arrow strings, no object for an entity."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+
+#: Rows of `Graph.claims`: numbers of entities (−1: none) and of the text unit, and what is said.
+CLAIM_WORDS = ("type", "status", "start_date", "end_date", "description", "source_text")
+CLAIMS = pa.schema(
+    [("subject", pa.int64()), ("object", pa.int64()), ("unit", pa.int64()), *((n, pa.string()) for n in CLAIM_WORDS)]
+)
 
 
 def no_ints() -> Ints:
@@ -16,34 +23,48 @@ def no_ints() -> Ints:
     return np.zeros(0, dtype=np.int64)
 
 
+def no_strings() -> pa.Array:
+    """Return an empty column of strings. All text columns are large: 2 GB of descriptions are no limit."""
+    return pa.array([], pa.large_string())
+
+
 @dataclass
 class Graph:
     """Entities by number, in the order of their keys; edges by number, ends a < b, in the order of (a, b).
 
-    `mention_*`: each (entity, text unit) once; `edge_unit_*`: each (edge, text unit) once. Text units are rows of the
-    table `text_units`. `edge_weight` is in units of 1/WEIGHT_SCALE. `claims` are rows of `covariates` with
-    `subject`, `object` (entity numbers, -1: none) and `unit`.
+    Text columns are Arrow's (`aliases`: lists). `mention_*`: each (entity, text unit) once; `edge_unit_*`: each (edge,
+    text unit) once. Text units are rows of the table `text_units`. `edge_weight` is in units of 1/WEIGHT_SCALE.
+    `claims` has the columns of `CLAIMS`.
     """
 
-    keys: list[str] = field(default_factory=list)
-    titles: list[str] = field(default_factory=list)
-    types: list[str] = field(default_factory=list)
-    descriptions: list[str] = field(default_factory=list)
-    aliases: list[list[str]] = field(default_factory=list)
+    keys: pa.Array = field(default_factory=no_strings)
+    titles: pa.Array = field(default_factory=no_strings)
+    types: pa.Array = field(default_factory=no_strings)
+    descriptions: pa.Array = field(default_factory=no_strings)
+    aliases: pa.Array = field(default_factory=lambda: pa.array([], pa.list_(pa.string())))
     mention_entity: Ints = field(default_factory=no_ints)
     mention_unit: Ints = field(default_factory=no_ints)
     edge_a: Ints = field(default_factory=no_ints)
     edge_b: Ints = field(default_factory=no_ints)
     edge_weight: Ints = field(default_factory=no_ints)
-    edge_descriptions: list[str] = field(default_factory=list)
+    edge_descriptions: pa.Array = field(default_factory=no_strings)
     edge_unit_edge: Ints = field(default_factory=no_ints)
     edge_unit_unit: Ints = field(default_factory=no_ints)
-    claims: list[dict[str, Any]] = field(default_factory=list)
+    claims: pa.Table = field(default_factory=CLAIMS.empty_table)
     #: What extraction has to say: failed units, damaged rows, candidates dropped.
     notes: dict[str, Any] = field(default_factory=dict)
 
 
 def unique_pairs(first: Ints, second: Ints, size: int) -> tuple[Ints, Ints]:
     """Return the distinct pairs, sorted; `size` is above every value of `second`."""
-    joined = np.unique(first * np.int64(max(size, 1)) + second)
+    joined = distinct(first * np.int64(max(size, 1)) + second)
     return joined // max(size, 1), joined % max(size, 1)
+
+
+def distinct(values: Ints) -> Ints:
+    """Return the distinct values, sorted (in place of numpy's `unique`, which hashes and takes twice the memory)."""
+    values = np.sort(values)
+    if len(values):
+        first = np.concatenate(([True], values[1:] != values[:-1]))
+        values = values[first]
+    return values

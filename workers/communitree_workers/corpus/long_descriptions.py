@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from communitree_shared.options import ExtractOptions
 from communitree_shared.tables import ENTITIES, RELATIONSHIPS
 from communitree_shared.tokens import count, truncate
+from communitree_workers.tables.columns import one_chunk
 from communitree_workers.tables.io import Tables
 
 
@@ -28,11 +31,10 @@ def long_descriptions(tables: Tables, options: ExtractOptions) -> list[LongDescr
     out = []
     for name in (ENTITIES, RELATIONSHIPS):
         table = tables[name]
-        for row, text in enumerate(table["description"].to_pylist()):
-            if not _fits(text, options):
-                columns = ("title",) if name == ENTITIES else ("source", "target")
-                title = " — ".join(table[column][row].as_py() for column in columns)
-                out.append(LongDescription(name, table["id"][row].as_py(), title, text.split("\n")))
+        columns = ("title",) if name == ENTITIES else ("source", "target")
+        for row, text in _long(table, options):
+            title = " — ".join(table[column][row].as_py() for column in columns)
+            out.append(LongDescription(name, table["id"][row].as_py(), title, text.split("\n")))
     return out
 
 
@@ -41,25 +43,43 @@ def with_descriptions(tables: Tables, summaries: Mapping[str, str], options: Ext
     out, cut = dict(tables), 0
     for name in (ENTITIES, RELATIONSHIPS):
         table = tables[name]
-        texts = table["description"].to_pylist()
-        changed = False
-        ids = table["id"].to_pylist() if summaries else [""] * len(texts)
-        for row, text in enumerate(texts):
-            summary = summaries.get(ids[row], "")
-            if not summary and _fits(text, options):
-                continue
-            texts[row], changed = summary or _shortened(text, options), True
-            cut += not summary
-        if changed:
-            at = table.schema.get_field_index("description")
-            out[name] = table.set_column(at, "description", pa.array(texts, pa.string()))
+        short = {row: _shortened(text, options) for row, text in _long(table, options)}
+        cut += len(short)
+        if summaries:
+            wanted = pc.index_in(one_chunk(table["id"]), value_set=pa.array(list(summaries)))
+            for row in np.flatnonzero(pc.is_valid(wanted).to_numpy(zero_copy_only=False)).tolist():
+                if summary := summaries[table["id"][row].as_py()]:
+                    cut -= row in short
+                    short[row] = summary
+        if short:
+            out[name] = _replaced(table, short)
     return out, cut
 
 
-def _fits(description: str, options: ExtractOptions) -> bool:
-    """A token has at least one byte: short descriptions need no counting."""
+def _long(table: pa.Table, options: ExtractOptions) -> Iterator[tuple[int, str]]:
+    """Yield row and text of descriptions above the limit; a token has a byte or more, so short ones are not counted."""
+    texts = one_chunk(table["description"])
     limit = options.max_description_tokens
-    return len(description) * 4 <= limit or len(description.encode()) <= limit or count(description) <= limit
+    for row in np.flatnonzero(pc.binary_length(texts).to_numpy() > limit).tolist():
+        text = texts[row].as_py()
+        if count(text) > limit:
+            yield row, text
+
+
+def _replaced(table: pa.Table, texts: dict[int, str]) -> pa.Table:
+    """Return the table with the descriptions of these rows replaced."""
+    at = table.schema.get_field_index("description")
+    old = one_chunk(table["description"])
+    rows = sorted(texts)
+    mask = np.zeros(len(old), dtype=bool)
+    mask[rows] = True
+    new = pc.replace_with_mask(old, pa.array(mask), pa.array([texts[row] for row in rows], old.type))
+    return table.set_column(at, "description", new)
+
+
+def _fits(description: str, options: ExtractOptions) -> bool:
+    limit = options.max_description_tokens
+    return len(description) * 4 <= limit or count(description) <= limit
 
 
 def _shortened(description: str, options: ExtractOptions) -> str:

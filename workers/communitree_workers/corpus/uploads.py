@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
 
 from communitree_shared.errors import BadInput
 from communitree_shared.messages import CorpusRequest
 from communitree_shared.options import IndexOptions
 from communitree_workers.corpus.documents import Source
+from communitree_workers.corpus.fetching import LARGE, in_order, into_file
 from communitree_workers.corpus.ingest import ingest
 from communitree_workers.corpus.readers import read_documents
 from communitree_workers.runtime.context import UnitContext
@@ -24,18 +28,49 @@ def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: st
     try:
         return context.services.store.get(key)
     except KeyError:
-        raise BadInput(f"{name!r} was not uploaded: there is no object {key}.", hint="Put it there first.") from None
+        raise _missing(name, key) from None
 
 
 def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> tuple[Tables, list[str]]:
     """Return `documents` and `text_units` of a request's files, and a line for each thing that could not be read."""
-
-    def source(name: str, sha256: str, size: int) -> Source:
-        return Source(name=name, open=lambda: io.BytesIO(uploaded(context, request, name, sha256)), size=size)
-
-    sources = [source(d["name"], d["sha256"], int(d["size"])) for d in request.documents]
-    tables, report = ingest(read_documents(sources, options.read), options.read)
+    tables, report = ingest(read_documents(_sources(context, request), options.read), options.read)
     notes = [f"{p.source}: {p.message}" for p in report.problems]
     odd = {name: n for name, n in sorted(report.encodings.items()) if name not in {"utf-8", "ascii"}}
     notes += [f"{n} files were read as {name}" for name, n in odd.items()]
     return tables, notes
+
+
+def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
+    """Yield the files in order; small ones are on their way before they are asked for, each is fetched once."""
+    store = context.services.store
+
+    def source(listed: dict[str, Any]) -> Source:
+        name, size = listed["name"], int(listed["size"])
+        if size <= LARGE:
+            try:
+                data = uploaded(context, request, name, listed["sha256"])
+            except BadInput as missing:  # told where the file is read, and the rest goes on
+                return Source(name, partial(_raise, missing), size)
+            return Source(name, lambda: io.BytesIO(data), size)
+        key = context.keys.document(request.corpus, listed["sha256"])
+        found: list[Callable[[], BinaryIO]] = []
+
+        def opened() -> BinaryIO:
+            if not found:
+                try:
+                    found.append(into_file(partial(store.get_range, key), size))
+                except KeyError:
+                    raise _missing(name, key) from None
+            return found[0]()
+
+        return Source(name, opened, size)
+
+    return in_order(request.documents, source)
+
+
+def _raise(error: BadInput) -> BinaryIO:
+    raise error
+
+
+def _missing(name: str, key: str) -> BadInput:
+    return BadInput(f"{name!r} was not uploaded: there is no object {key}.", hint="Put it there first.")

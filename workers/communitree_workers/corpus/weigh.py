@@ -37,8 +37,11 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     sentence, position, entity = read.mention_sentence[live], read.mention_position[live], entity[live]
     kept, entity = np.unique(entity, return_inverse=True)
     entity = entity.astype(np.int64)
-    graph = Graph(keys=[read.forms.keys[n] for n in kept.tolist()], types=[types[n] for n in kept.tolist()])
-    graph.titles, graph.aliases = _titles(read, target, kept)
+    large = pa.large_string()
+    graph = Graph(keys=pa.array((read.forms.keys[n] for n in kept.tolist()), large))
+    graph.types = pa.array((types[n] for n in kept.tolist()), large)
+    titles, aliases = _titles(read, target, kept)
+    graph.titles, graph.aliases = pa.array(titles, large), pa.array(aliases, pa.list_(pa.string()))
     graph.mention_entity, graph.mention_unit = unique_pairs(entity, read.unit[sentence], text_units.num_rows)
     # Where text units overlap, a sentence stands in both: it counts once.
     once = read.first[sentence]
@@ -48,8 +51,10 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     graph.edge_unit_edge, graph.edge_unit_unit = _edge_units(graph, len(kept), text_units.num_rows)
     texts = text_units["text"]
     spans = (read.unit, read.start, read.end)
-    graph.descriptions = describe_entities(len(kept), sentence[once], position[once], entity[once], spans, texts)
-    graph.edge_descriptions = describe_edges(graph.edge_a, graph.edge_b, *inside, len(kept), spans, texts)
+    described = describe_entities(len(kept), sentence[once], position[once], entity[once], spans, texts)
+    graph.descriptions = pa.array(described, large)
+    told = describe_edges(graph.edge_a, graph.edge_b, *inside, len(kept), spans, texts)
+    graph.edge_descriptions = pa.array(told, large)
     graph.notes = {"candidates": len(read.forms.keys), "candidates_dropped": int((target < 0).sum())}
     return graph
 

@@ -23,6 +23,9 @@ from communitree_workers.tables import io
 
 T = TypeVar("T")
 
+#: Bytes above which a table is written through a file.
+_LARGE = 64 * 2**20
+
 
 @dataclass
 class Outcome:
@@ -145,8 +148,17 @@ class UnitContext:
     def write(self, corpus: str, version: str, tables: dict[str, pa.Table], *, made_by: str = "") -> None:
         """Write tables of a version that is not published yet, or of a step on the way to it."""
         for name, table in tables.items():
-            data = io.to_bytes(io.conform(name, table))
-            self.services.store.put(self._table(corpus, version, name, made_by), data)
+            key = self._table(corpus, version, name, made_by)
+            if table.nbytes <= _LARGE:
+                self.services.store.put(key, io.to_bytes(io.conform(name, table)))
+                continue
+            with io.to_file(name, table) as path:
+                self.services.store.put_file(key, path)
+
+    def carry(self, corpus: str, version: str, name: str, made_by: str, onward: str) -> None:
+        """Pass a table on, from one step to another, as it is."""
+        data = self.services.store.get(self._table(corpus, version, name, made_by))
+        self.services.store.put(self._table(corpus, version, name, onward), data)
 
     def _table(self, corpus: str, version: str, name: str, made_by: str) -> str:
         if made_by:

@@ -5,8 +5,11 @@ The bytes are a function of the rows alone: no timestamps, no pandas metadata, o
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +20,9 @@ from communitree_workers.tables.columns import one_chunk
 
 #: A corpus's tables by name.
 Tables = dict[str, pa.Table]
+
+#: Rows of one slice of a large table.
+_SLICE = 100_000
 
 FINDING = pa.struct([("explanation", pa.string()), ("summary", pa.string())])
 
@@ -71,6 +77,20 @@ def to_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata(None), sink, compression="zstd", store_schema=False)
     return sink.getvalue()
+
+
+@contextlib.contextmanager
+def to_file(name: str, table: pa.Table) -> Iterator[str]:
+    """Write a table as Parquet into a file that is removed afterwards; yield its path.
+
+    It is made to conform a slice at a time: dictionary columns become plain strings that are never held all at once.
+    """
+    with tempfile.TemporaryDirectory(prefix="communitree-table-") as folder:
+        path = str(Path(folder, f"{name}.parquet"))
+        with pq.ParquetWriter(path, schema(name), compression="zstd", store_schema=False) as writer:
+            for start in range(0, table.num_rows, _SLICE):
+                writer.write_table(conform(name, table.slice(start, _SLICE)), row_group_size=_SLICE)
+        yield path
 
 
 def from_bytes(data: bytes, columns: list[str] | None = None) -> pa.Table:
