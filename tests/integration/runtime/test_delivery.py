@@ -11,7 +11,12 @@ import uuid
 from collections import Counter
 from typing import Any
 
+import psutil
+import pytest
+
 from communitree_shared.broker import make_app
+from communitree_workers.runtime import aside
+from communitree_workers.runtime.consume import Main, Worker
 
 SUBTREE = "communitree.corpus.subtree.v1"
 MAP = "communitree.query.map.v1"
@@ -145,3 +150,90 @@ def test_a_stopped_worker_that_comes_back_changes_nothing(bench: Any) -> None:
     time.sleep(2)
     assert [line[0] for line in bench.log()].count("reduce") == 1
     assert len(bench.ledger.outcomes("default", "a", "wide")) == 10
+
+
+def test_a_step_that_computes_is_stopped_when_its_job_is_cancelled(bench: Any) -> None:
+    """It may be inside a C library and hear nothing: its process ends, and the worker goes on with others."""
+    bench.start("cpu")
+    bench.submit("a", SUBTREE, [{"seconds": 600}, {"seconds": 600}])
+    bench.wait(lambda: len(bench.log()) == 2)
+    pids = [int(line[3]) for line in bench.log()]
+    bench.ledger.finish("default", "a", "cancelled", {}, 60)
+    bench.wait(lambda: not any(psutil.pid_exists(pid) for pid in pids), 20)
+    bench.submit("b", SUBTREE, [{} for _ in range(4)])
+    bench.wait(lambda: bench.state("b") == "answered", 30)
+    assert starts(bench) == {"a-0": 1, "a-1": 1, **{f"b-{n}": 1 for n in range(4)}}
+    bench.wait(lambda: not bench.ledger.redis.exists("unacked"), 10)
+
+
+def test_a_step_whose_job_failed_meanwhile_is_stopped_at_the_next_beats(bench: Any) -> None:
+    bench.start("cpu")
+    bench.submit("a", SUBTREE, [{"seconds": 600}])
+    bench.wait(lambda: len(bench.log()) == 1)
+    bench.ledger.finish("default", "a", "failed", {}, 60)
+    bench.wait(lambda: not psutil.pid_exists(int(bench.log()[0][3])), 20)
+
+
+def test_a_dead_child_gives_back_what_it_held_and_nothing_of_the_others(bench: Any) -> None:
+    """A second copy of a message that is worked on meets the lease; that its child dies ends no lease of the first."""
+    worker = Worker(bench.settings, ["cpu"], {})
+    main = Main(worker, bench.ledger)
+    bench.submit("a", SUBTREE, [{}])
+    bench.ledger.token = f"{worker.token}:1"
+    begun = bench.ledger.begin("default", "a", "wide", "m", ["a-0"], 15, 5)
+    assert begun.verdicts == {"a-0": "go"}
+    body = {"tenant": "default", "job": "a", "stage": "wide", "units": [{"id": "a-0"}]}
+    for pid, still in ((2, 1), (1, 0)):
+        request = type("Request", (), {"id": f"copy{pid}", "worker_pid": pid})()
+        main.on_received(request)
+        main.on_lost(task_id=f"copy{pid}", args=(body,), exception="killed")
+        assert bench.ledger.redis.hget("communitree:owners", "default|a|wide|a-0") == (f"{worker.token}:1" if still else "")  # fmt: skip  # noqa: E501
+    assert bench.ledger.renew(["default|a|wide|a-0"], 15) == ["default|a|wide|a-0"]
+
+
+def test_what_newer_workers_wait_for_is_kept_once_bounded_and_for_a_time(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(aside, "MOST_PARKED", 3)
+    newer = [{"v": 99, "task": SUBTREE, "n": n} for n in range(5)]
+    for body in [*newer, newer[0]]:
+        aside.park(bench.ledger, "communitree.cluster", body, 60)
+    assert bench.ledger.redis.llen("communitree:parked:communitree.cluster") == 3
+    assert 0 < bench.ledger.redis.ttl("communitree:parked:communitree.cluster") <= 60
+    assert [r.levelname for r in caplog.records].count("ERROR") == 2
+    assert "Start newer workers" in caplog.text
+
+
+def test_who_dies_while_it_puts_back_what_was_parked_loses_nothing(bench: Any) -> None:
+    key = "communitree:parked:communitree.cluster"
+    message = {"v": 1, "task": SUBTREE, "tenant": "t", "job": "j", "stage": "s", "id": "m", "units": [{"id": "u"}]}
+    bench.ledger.redis.lpush(key, json.dumps({"v": 99}), json.dumps(message), "rubbish")
+
+    class Died(Exception):
+        pass
+
+    class Dying:
+        def publish(self, outgoing: Any) -> None:
+            raise Died
+
+    with pytest.raises(Died):
+        aside.Unparking(bench.ledger, Dying(), ["cluster"]).look()  # type: ignore[arg-type]
+    assert bench.ledger.redis.llen(key) == 3
+    unparking = aside.Unparking(bench.ledger, bench.publisher, ["cluster"])
+    assert unparking.look() == 1
+    assert bench.ledger.redis.lrange(key, 0, -1) == [json.dumps({"v": 99})]
+    assert bench.ledger.redis.llen("communitree.cluster") == 1
+    assert unparking.look() == 0
+    bench.ledger.redis.lpush(key, json.dumps(message))
+    assert unparking.look() == 1  # older workers go on parking beside newer ones
+
+
+def test_a_worker_finds_what_is_parked_while_it_runs(bench: Any) -> None:
+    bench.start("cpu")
+    bench.submit("a", SUBTREE, [{}])
+    bench.wait(lambda: bench.state("a") == "answered", 30)
+    message = {
+        "v": 1, "task": SUBTREE, "tenant": "default", "job": "a", "stage": "wide", "id": "m", "units": [{"id": "u"}],
+    }  # fmt: skip
+    bench.ledger.redis.lpush("communitree:parked:communitree.cluster", json.dumps(message))
+    bench.wait(lambda: not bench.ledger.redis.exists("communitree:parked:communitree.cluster"), 20)

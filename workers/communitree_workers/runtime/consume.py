@@ -8,12 +8,13 @@ one call into igraph may hold the interpreter's lock for many seconds.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import math
 import os
+import signal
 import threading
+import time
 import uuid
+import weakref
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -26,11 +27,14 @@ from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher, make_app
 from communitree_shared.connect import check_server, redis_client, where_of
-from communitree_shared.errors import BadInput, InfrastructureError, NewerMessage, UsageError
-from communitree_shared.ledger import Ledger, Outgoing, reconciler
-from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS, parse_message
+from communitree_shared.errors import InfrastructureError, UsageError
+from communitree_shared.ledger import Ledger, reconciler
+from communitree_shared.ledger.jobs import ENDED
+from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
+from communitree_workers.runtime import aside
+from communitree_workers.runtime.envelope import NEWER, deadline_of, fault_of, members_of
 from communitree_workers.runtime.intake import Intake
 from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
@@ -42,14 +46,6 @@ HUNG_AFTER = 120.0
 
 #: And so is one that runs longer than this, deadline or not.
 LONGEST = 2 * 3600.0
-
-#: A message carries ids and keys: one larger than this is none of ours.
-LARGEST_BODY = 2**20
-
-#: So much of a foreign message is kept with the reason why it was set aside.
-KEPT_BYTES = 4096
-
-NEWER = "its task is newer than this worker"
 
 KINDS = {"models": MODEL_QUEUES, "cpu": CPU_QUEUES}
 
@@ -89,7 +85,7 @@ class Worker:
         """Return this process's runner; a forked child makes its own connections."""
         with self._runner_lock:
             if self._runner is None or self._runner.services.pid != os.getpid():
-                services = Services(self.settings, threaded=self.kind == "models", token=self.token)
+                services = Services(self.settings, threaded=self.kind == "models", token=f"{self.token}:{os.getpid()}")
                 self._runner = Runner(services, self.handlers)
             return self._runner
 
@@ -147,6 +143,9 @@ class Main:
         self.settings = worker.settings
         self.ledger = ledger
         self._started: dict[str, float] = {}
+        self._requests: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+        self._ended: set[str] = set()
+        self._pid = os.getpid()
 
     def install(self, app: Celery) -> None:
         """Hook into the app's worker."""
@@ -188,6 +187,7 @@ class Main:
 
         app.conf.worker_consumer = Guarded
         app.steps["consumer"].add(Heartbeat)
+        signals.task_received.connect(self.on_received, weak=False)
         signals.task_failure.connect(self.on_lost, weak=False)
         signals.worker_ready.connect(self.on_ready, weak=False)
 
@@ -199,24 +199,22 @@ class Main:
         reconciler.start(self.settings, store, own, publisher)
         door = Intake(self.settings, store, own, publisher)
         threading.Thread(target=door.run, name="intake", daemon=True).start()
-        if self.worker.kind == "models":
-            threading.Thread(target=self.listen, name="cancel", daemon=True).start()
-        try:
-            self.unpark()
-        except Exception:  # what is parked can wait for the next start; this worker cannot do without its threads
-            log.exception("parked messages were not put back")
+        threading.Thread(target=self.listen, name="cancel", daemon=True).start()
+        threading.Thread(target=self.unpark, name="unpark", daemon=True).start()
 
     def beat(self, parent: Any) -> None:
         """Keep the leases of what runs, and the broker's record of what was taken."""
         clock.sync(self.ledger.redis)
         tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
-        members = [m for request in self._alive() for m in _members(request)]
+        members = [m for request in self._alive() for m in members_of(request.args)]
         try:
             if tags:
                 now = self.ledger.redis.time()
                 stamp = now[0] + now[1] / 1e6
                 self.ledger.redis.zadd("unacked_index", dict.fromkeys(tags, stamp), xx=True)
             lost = self.ledger.renew(members, self.settings.lease) if members else []
+            if self.worker.kind == "cpu":
+                self.stop_ended(lost)
         except (redis.RedisError, OSError, InfrastructureError) as error:
             log.warning("a heartbeat was missed: %s", error)
             return
@@ -227,7 +225,9 @@ class Main:
         """What runs and does not hang: a unit far beyond its deadline, or any reason, is left to other workers."""
         now, running = clock.now(), {r.id: r for r in list(worker_state.active_requests)}
         self._started = {i: self._started.get(i, now) for i in running}
-        return [r for i, r in running.items() if now < min(self._started[i] + LONGEST, _deadline(r) + HUNG_AFTER)]
+        return [
+            r for i, r in running.items() if now < min(self._started[i] + LONGEST, deadline_of(r.args) + HUNG_AFTER)
+        ]
 
     def keep_aside(self, message: Any, why: str) -> None:
         """Take a foreign or newer message off its queue: parked for a newer worker, or kept as a dead letter."""
@@ -236,89 +236,73 @@ class Main:
         queue = str((message.delivery_info or {}).get("routing_key", ""))
         try:
             if why == NEWER:
-                log.warning("parked for a newer worker: %s", task)
-                self.ledger.redis.lpush(rk.parked(queue), json.dumps({"task": task, "raw": body}))
+                aside.park(self.ledger, queue, {"task": task, "raw": body}, self.settings.job_ttl)
             else:
-                log.error("a message of %s was set aside: %s", queue or "an unknown queue", why)
-                letter = {"queue": queue, "task": task[:200], "why": why[:500], "body": body[:KEPT_BYTES]}
-                self.ledger.redis.xadd(rk.dead_letters(rk.FOREIGN), dict[Any, Any](letter), maxlen=1000)
-        except (redis.RedisError, OSError) as error:
-            log.warning("it could not be kept: %s", error)
+                aside.keep_foreign(self.ledger, queue, task, body, why)
+        except (redis.RedisError, OSError, InfrastructureError) as error:
+            log.warning("it could not be kept, and comes again: %s", error)
+            return
         message.ack_log_error(log, (redis.RedisError, OSError))
 
     def unpark(self) -> None:
-        """Put back what waited for a worker that knows it."""
-        publisher = Publisher(self.settings, Ledger(redis_client(self.settings), patience=30))
-        for name in self.worker.queues:
-            queue = QUEUE_PREFIX + name
-            for _ in range(publisher.ledger.redis.llen(rk.parked(queue))):
-                entry = publisher.ledger.redis.rpop(rk.parked(queue))
-                if entry is None:
-                    break
-                found = json.loads(str(entry))
-                body = (
-                    json.dumps(json.loads(found["raw"])[0][0]) if "raw" in found else json.dumps(found, sort_keys=True)
-                )
-                try:
-                    parse_message(json.loads(body))
-                except NewerMessage:
-                    publisher.ledger.redis.lpush(rk.parked(queue), str(entry))
-                except BadInput:
-                    log.error("a parked message of %s is no message of ours", queue)
-                else:
-                    publisher.publish([Outgoing("", queue, body)])
+        """Put back what waited for a worker that knows it, now and from time to time."""
+        ledger = Ledger(redis_client(self.settings), patience=30)
+        parked = aside.Unparking(ledger, Publisher(self.settings, ledger), self.worker.queues)
+        while True:
+            try:
+                parked.look()
+            except (redis.RedisError, OSError, InfrastructureError) as error:
+                log.warning("what is parked waits: %s", error)
+            except Exception:
+                log.exception("parked messages were not put back")
+            time.sleep(max(1.0, self.settings.reconciler_tick))
 
-    def on_lost(self, sender: Any = None, args: Any = None, exception: Any = None, **_: Any) -> None:
-        """A child died: give its units back at once instead of waiting for their leases."""
-        for body in args or ():
-            if not isinstance(body, dict):
-                continue
-            for unit in body.get("units", []):
-                with contextlib.suppress(InfrastructureError):  # then its lease runs out
-                    self.ledger.give_back(
-                        body["tenant"], body["job"], body["stage"], unit["id"], delay_s=0, refund=False,
-                        why=f"its worker process died: {exception}"[:300],
-                    )  # fmt: skip
+    def on_received(self, request: Any = None, **_: Any) -> None:
+        """Know a task's request while it lasts: it names the child that works on it."""
+        self._requests[request.id] = request
+
+    def on_lost(self, task_id: str = "", args: Any = None, exception: Any = None, **_: Any) -> None:
+        """A child died: give back at once what it held, and nothing that another child holds."""
+        pid = getattr(self._requests.get(task_id), "worker_pid", None) if os.getpid() == self._pid else os.getpid()
+        for tenant, job, stage, unit in (m.split("|") for m in members_of(args) if pid):
+            with contextlib.suppress(InfrastructureError):  # then its lease runs out
+                self.ledger.give_back(
+                    tenant, job, stage, unit, delay_s=0, refund=False, owner=f"{self.worker.token}:{pid}",
+                    why=f"its worker process died: {exception}"[:300],
+                )  # fmt: skip
+
+    def stop_ended(self, lost: list[str]) -> None:
+        """Stop what still runs for ended jobs; a step that ends its job itself has a beat's time to return."""
+        jobs = {tuple(member.split("|")[:2]) for member in lost}
+        states = {job: self.ledger.redis.hget(rk.job(*job), "state") for job in jobs}
+        ended = {f"{t}|{j}" for (t, j), state in states.items() if state in ENDED}
+        self.stop([job for job in ended if job in self._ended or states[tuple(job.split("|"))] == "cancelled"])  # type: ignore[index]
+        self._ended = ended
+
+    def stop(self, jobs: list[str]) -> None:
+        """Stop what runs for jobs (`tenant|job`): calls of models by cancelling them, a computing child by its end.
+
+        A child may be inside one call of a C library for many seconds: nothing but a signal stops it. What it has
+        stored by then lies at the hash of its input, for whoever needs it next.
+        """
+        if self.worker.kind == "models":
+            self.worker.runner().cancel(jobs)
+            return
+        for request in list(worker_state.active_requests):
+            ours = {"|".join(member.split("|")[:2]) for member in members_of(request.args)}
+            if ours.intersection(jobs) and request.worker_pid and request in worker_state.active_requests:
+                log.info("%s is stopped: its job has ended", request.name)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(request.worker_pid, signal.SIGKILL)
 
     def listen(self) -> None:
-        """Stop model calls of cancelled jobs at once; what a lost message misses, the heartbeat notices."""
+        """Stop what runs for cancelled jobs at once; what a lost message misses, the heartbeat notices."""
         client = redis_client(self.settings)
         while True:
             try:
                 channel = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 channel.subscribe(rk.CANCELLED)
                 for message in channel.listen():
-                    self.worker.runner().cancel([str(message["data"])])
+                    self.stop([str(message["data"])])
             except (redis.RedisError, OSError):
                 threading.Event().wait(2)
-
-
-def fault_of(message: Any) -> str:
-    """Return what is wrong with a message's envelope, NEWER where only its task is unknown, or "" """
-    headers = message.headers
-    if not isinstance(headers, dict) or not isinstance(headers.get("task"), str):
-        return "it names no task"
-    if not isinstance(headers.get("id"), str) or not headers["id"]:
-        return "it has no id"
-    if headers.get("eta") or headers.get("expires"):
-        return "it asks for a time, which this transport cannot keep"
-    if len(message.body or "") > LARGEST_BODY:
-        return f"it is larger than {LARGEST_BODY} bytes"
-    if headers["task"] not in TASKS:
-        return NEWER if headers["task"].startswith(QUEUE_PREFIX) else f"its task {headers['task']!r} is not ours"
-    return ""
-
-
-def _deadline(request: Any) -> float:
-    try:
-        return float(request.args[0].get("deadline") or math.inf)
-    except (IndexError, KeyError, TypeError, AttributeError, ValueError):
-        return math.inf
-
-
-def _members(request: Any) -> list[str]:
-    try:
-        body = request.args[0]
-        return [f"{body['tenant']}|{body['job']}|{body['stage']}|{unit['id']}" for unit in body["units"]]
-    except (IndexError, KeyError, TypeError):
-        return []

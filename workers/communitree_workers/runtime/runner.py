@@ -26,8 +26,8 @@ from communitree_shared.errors import (
     NewerMessage,
     ServerRefuses,
 )
-from communitree_shared.messages import QUEUE_PREFIX, TASKS, Message, Unit, parse_message
-from communitree_shared.rediskeys import parked
+from communitree_shared.messages import Message, Unit, parse_message
+from communitree_workers.runtime import aside
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.services import Services
 
@@ -54,7 +54,8 @@ class Runner:
         try:
             message = parse_message(body)
         except NewerMessage as newer:
-            self._park(body, newer)
+            log.info("%s", newer)
+            aside.park(self.services.ledger, aside.queue_of_body(body), body, self.services.settings.job_ttl)
             return
         except BadInput as bad:
             log.error("a message was dropped: %s", bad)
@@ -174,13 +175,6 @@ class Runner:
             self.services.publisher.publish(outgoing)
         except InfrastructureError as error:
             log.warning("%s; the reconciler publishes them", error)
-
-    def _park(self, body: Any, newer: NewerMessage) -> None:
-        import json
-
-        log.warning("parked for a newer worker: %s", newer)
-        queue = QUEUE_PREFIX + TASKS.get(str(body.get("task")), "unknown") if isinstance(body, dict) else "unknown"
-        self.services.ledger.redis.lpush(parked(queue), json.dumps(body))
 
 
 def _member(message: Message, unit: Unit) -> str:
