@@ -6,25 +6,44 @@ except those whose results are still cached.
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
-from communitree_shared.errors import InfrastructureError
+from communitree_shared.errors import CorpusBusy, InfrastructureError
 from communitree_shared.keys import Keys
-from communitree_shared.ledger.client import Ledger
+from communitree_shared.ledger.client import Ledger, Limits
 from communitree_shared.ledger.entry import entry, parse_request
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 
 log = logging.getLogger(__name__)
 
+#: So many jobs are looked at side by side.
+AT_ONCE = 16
 
-def rebuild(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher) -> list[str]:
-    """Tell the ledger of every open job it does not know, and end those whose result is there; return them."""
+#: What was open has been admitted already, whatever the limits say now.
+ADMITTED = Limits(*[2**31] * 4)
+
+
+def rebuild(
+    settings: Settings,
+    store: Store,
+    ledger: Ledger,
+    publisher: Publisher,
+    *,
+    alive: Callable[[], object] = lambda: None,
+) -> list[str]:
+    """Tell the ledger of every open job it does not know, and end those whose result is there; return them.
+
+    Jobs are read side by side: thousands may be open. `alive` is called now and then while that goes on.
+    """
     changed = []
     prefix = settings.s3_prefix.strip("/")
     for tenant in store.folders(f"{prefix}/" if prefix else ""):
@@ -33,8 +52,15 @@ def rebuild(settings: Settings, store: Store, ledger: Ledger, publisher: Publish
         marked = {key[len(folder) :] for key in store.keys(folder)}
         members: Any = ledger.redis.zrange(rk.OPEN_JOBS, 0, -1)
         known = {m.split("|")[1] for m in members if m.split("|")[0] == tenant}
-        mended = [j for j in sorted(marked | known) if _mended(settings, store, ledger, publisher, keys, j)]
-        changed += [f"{tenant}|{job}" for job in mended]
+
+        def mended(job: str, keys: Keys = keys) -> bool:
+            return _mended(settings, store, ledger, publisher, keys, job)
+
+        jobs = sorted(marked | known)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for job, done in zip(jobs, pool.map(mended, jobs), strict=True):
+                alive()
+                changed += [f"{tenant}|{job}"] if done else []
     if changed:
         log.warning("Redis had lost writes: %d jobs were taken up again from the object store", len(changed))
     return changed
@@ -73,11 +99,25 @@ def _mend(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher
         store.delete(keys.open_job(job))
         return False
     told = entry(keys.tenant, parse_request(request), float(marker["submitted"]), marker.get("correlation_id", ""))
-    status, _, outgoing = ledger.submit(
-        keys.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
-        deadline_ms=told.deadline_ms,
-    )  # fmt: skip
-    publisher.publish(outgoing)
-    if status in {"busy", "shared"}:  # another job does the same work by now
+
+    def submit(in_flight: str) -> tuple[str, str]:
+        status, detail, outgoing = ledger.submit(
+            keys.tenant, job, told.record, told.first, lock=told.lock, in_flight=in_flight, limits=ADMITTED,
+            deadline_ms=told.deadline_ms,
+        )  # fmt: skip
+        publisher.publish(outgoing)
+        return status, detail
+
+    status, detail = submit(told.in_flight)
+    if status == "shared":  # another job asks the same by now; this one's callers wait for it by its own name
+        status, detail = submit("")
+    if status == "busy":
+        error = CorpusBusy(
+            f"Redis lost this job, and job {detail} has begun to index the corpus {request['corpus']!r} since.",
+            hint=f"Follow it with `communitree job {detail} --follow`.",
+        )
+        result = {"status": "failed", "job_id": job, "corpus": request["corpus"], "error": error.as_json()}
+        result["warnings"] = [error.message]
+        store.put_new(keys.job(job, "result.json"), json.dumps(result).encode())
         store.delete(keys.open_job(job))
     return status == "ok"

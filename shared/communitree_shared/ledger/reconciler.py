@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -25,7 +26,7 @@ from communitree_shared.store import Store
 
 log = logging.getLogger(__name__)
 
-#: An outbox entry older than this has lost its caller.
+#: An outbox entry older than this (s), or than a third of a lease, has lost its caller.
 OUTBOX_AGE = 2.0
 
 #: A job past its deadline that has not ended is looked at again after so many milliseconds.
@@ -42,6 +43,7 @@ class Reconciler:
         self.publisher = publisher
         self._server = ""
         self._epoch = 0
+        self._kept = 0.0
         self.name = uuid.uuid4().hex
         self.stop = threading.Event()
         self.republished: dict[str, int] = {"outbox": 0, "lease": 0, "lost": 0}
@@ -67,7 +69,7 @@ class Reconciler:
 
     def elected(self) -> bool:
         """Take or keep the lease of the one reconciler."""
-        client = self.ledger.redis
+        client, self._kept = self.ledger.redis, time.monotonic()
         life = int(self.settings.reconciler_tick * 3000)
         if client.set(rk.RECONCILER, self.name, nx=True, px=life):
             return True
@@ -76,14 +78,20 @@ class Reconciler:
         client.pexpire(rk.RECONCILER, life)
         return True
 
+    def _still_elected(self) -> None:
+        """Keep the lease through a long tick."""
+        if time.monotonic() - self._kept > self.settings.reconciler_tick:
+            self.elected()
+
     def tick(self) -> None:
         """Publish again what was lost, expire what is overdue."""
         if self.lost_writes():
-            rebuild(self.settings, self.store, self.ledger, self.publisher)
+            rebuild(self.settings, self.store, self.ledger, self.publisher, alive=self._still_elected)
             self.remember()
         self.expire()
         # A message that waits in a queue may simply be waiting: only clear signs count as loss (overdue.lua).
-        found = self.ledger.overdue(OUTBOX_AGE, max(10.0, 2 * self.settings.lease), lease_s=self.settings.lease)
+        lease = self.settings.lease
+        found = self.ledger.overdue(max(OUTBOX_AGE, lease / 3), max(10.0, 2 * lease), lease_s=lease)
         for why, _ in found:
             self.republished[why] += 1
         if found:

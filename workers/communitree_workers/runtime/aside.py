@@ -66,7 +66,7 @@ class Unparking:
 
     def _queue(self, queue: str) -> int:
         client, key = self.ledger.redis, rk.parked(queue)
-        state: tuple[int, Any] = (client.llen(key), client.lindex(key, 0))  # type: ignore[assignment]
+        state: tuple[int, Any] = (client.llen(key), client.lindex(key, 0))
         if state == self._seen.get(queue, (0, None)):
             return 0  # nothing that this worker has not looked at
         found = 0
@@ -82,7 +82,7 @@ class Unparking:
                 self.publisher.publish([Outgoing("", queue, body)])
                 found += 1
             client.lrem(key, 1, entry)
-        self._seen[queue] = (client.llen(key), client.lindex(key, 0))  # type: ignore[assignment]
+        self._seen[queue] = (client.llen(key), client.lindex(key, 0))
         return found
 
 

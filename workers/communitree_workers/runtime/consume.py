@@ -276,7 +276,7 @@ class Main:
         jobs = {tuple(member.split("|")[:2]) for member in lost}
         states = {job: self.ledger.redis.hget(rk.job(*job), "state") for job in jobs}
         ended = {f"{t}|{j}" for (t, j), state in states.items() if state in ENDED}
-        self.stop([job for job in ended if job in self._ended or states[tuple(job.split("|"))] == "cancelled"])  # type: ignore[index]
+        self.stop([job for job in ended if job in self._ended or states[tuple(job.split("|"))] == "cancelled"])
         self._ended = ended
 
     def stop(self, jobs: list[str]) -> None:
