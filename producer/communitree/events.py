@@ -92,14 +92,20 @@ def past(jobs: Jobs, job: str) -> list[Event]:
     return [Event.of(i, raw) for i, raw in jobs.ledger.events(jobs.tenant, job)]
 
 
-def follow(jobs: Jobs, job: str, after: str = "", timeout: float | None = None) -> Iterator[Event | None]:
+class JobLost(InfrastructureError):
+    """Redis does not know the job any more, and nobody has taken it up again."""
+
+
+def follow(
+    jobs: Jobs, job: str, after: str = "", timeout: float | None = None, *, lost_after: float = _LOST_SECONDS
+) -> Iterator[Event | None]:
     """Yield a job's events from its start (or after an event's id) until its last; None while nothing happens.
 
     Goes on through a Redis that is away for a while and through a job that was rebuilt from the object store.
 
     Raises:
         TimeoutError: the job has not ended within `timeout` seconds.
-        InfrastructureError: Redis is away for good, or has lost the job.
+        InfrastructureError: Redis is away for good. JobLost: it has lost the job `lost_after` seconds ago.
     """
     end = None if timeout is None else time.monotonic() + timeout
     cursor = after or "-"
@@ -119,10 +125,8 @@ def follow(jobs: Jobs, job: str, after: str = "", timeout: float | None = None) 
         if state in ENDED and not jobs.ledger.events(jobs.tenant, job, cursor):
             return
         lost_since = (lost_since or time.monotonic()) if state == "lost" else None
-        if lost_since is not None and time.monotonic() - lost_since > _LOST_SECONDS:
-            raise InfrastructureError(
-                f"Redis has lost job {job}.", hint=f"`communitree resume {job}` takes it up again."
-            )
+        if lost_since is not None and time.monotonic() - lost_since > lost_after:
+            raise JobLost(f"Redis has lost job {job}.", hint=f"`communitree resume {job}` takes it up again.")
         if end is not None and time.monotonic() >= end:
             raise TimeoutError(f"job {job} has not ended within {timeout:g} s")
         yield None

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from communitree.events import follow
+from communitree.events import JobLost, follow
 from communitree.outcome import as_error
 from communitree_shared.errors import CommunitreeError, InfrastructureError
 from communitree_shared.ledger.jobs import Jobs
 
 #: A little longer than the job's own deadline.
 _SECONDS = 310.0
+
+#: A look that Redis does not know for so long is asked for again.
+_LOST_AFTER = 3.0
 
 
 @contextlib.contextmanager
@@ -24,23 +28,47 @@ def looking(jobs: Jobs, corpus: str, op: str, args: dict[str, Any]) -> Iterator[
         CorpusNotFound: no published version. InfrastructureError: no worker did it in time.
         CommunitreeError: of the kind that the worker met.
     """
-    job = jobs.submit_look(corpus, op, args).job
+    until, job = time.monotonic() + _SECONDS, ""
     try:
-        for _ in follow(jobs, job, timeout=_SECONDS):
-            pass
+        job = _ended(jobs, corpus, op, args, until)
         record, raw = jobs.record(job), jobs.result(job)
         if raw is None or raw.get("error") or raw.get("status") == "failed":
             raise as_error(raw, record, f"The look at {op} of {corpus!r} failed.")
         yield job, raw.get("result", raw)
     except TimeoutError as error:
-        jobs.cancel(job)
         raise InfrastructureError(
             f"No worker has looked at {op} of {corpus!r} within {_SECONDS:.0f} s.",
             hint="Is `communitree up` (or `communitree worker cpu`) running?",
         ) from error
     finally:
-        with contextlib.suppress(CommunitreeError):
-            jobs.store.delete_all(list(jobs.store.keys(jobs.keys.job(job, ""))))
+        if job:
+            _forget(jobs, job)
+
+
+def _ended(jobs: Jobs, corpus: str, op: str, args: dict[str, Any], until: float) -> str:
+    """Have a worker look, again where Redis loses the job (a look leaves no marker and is cheap); return the job.
+
+    Raises:
+        TimeoutError: no worker did it in time.
+    """
+    while True:
+        job = jobs.submit_look(corpus, op, args).job
+        try:
+            for _ in follow(jobs, job, timeout=until - time.monotonic(), lost_after=_LOST_AFTER):
+                pass
+        except JobLost:
+            _forget(jobs, job)
+        except TimeoutError:
+            jobs.cancel(job)
+            _forget(jobs, job)
+            raise
+        else:
+            return job
+
+
+def _forget(jobs: Jobs, job: str) -> None:
+    with contextlib.suppress(CommunitreeError):
+        jobs.store.delete_all(list(jobs.store.keys(jobs.keys.job(job, ""))))
 
 
 def download(jobs: Jobs, job: str, entry: str | dict[str, Any], folder: Path) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from communitree import looks
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.connect import redis_client
@@ -109,3 +110,34 @@ def test_a_look_that_ended_while_its_record_was_lost_is_done(jobs: Jobs) -> None
     assert jobs.record(job)["state"] == "lost"
     jobs.store.put_json(jobs.keys.job(job, "result.json"), {"result": {"communities": []}})
     assert jobs.record(job)["state"] == "done"
+
+
+def test_who_waits_for_a_look_gets_its_answer_though_redis_has_lost_it(
+    jobs: Jobs, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "_LOST_AFTER", 0.3)
+    client = redis_client(settings)
+    worker = Ledger(redis_client(settings), patience=5)
+    asked: list[str] = []
+
+    def answer() -> None:
+        until = time.monotonic() + 60
+        while len(asked) < 2 and time.monotonic() < until:
+            new = [j for j in worker.jobs(T) if j not in asked]
+            asked.extend(new)
+            if new and len(asked) == 1:
+                client.flushdb()
+            elif new:
+                key = jobs.keys.job(new[0], "result.json")
+                jobs.store.put_json(key, {"result": {"found": 1}})
+                worker.finish(T, new[0], "done", {"result": key}, 60)
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    with looks.looking(jobs, "c", "tree", {}) as (job, found):
+        assert (job, found) == (asked[1], {"found": 1})
+    thread.join()
+    assert not list(jobs.store.keys(jobs.keys.jobs()))
+    client.close()
+    worker.redis.close()
