@@ -33,7 +33,7 @@ FLAGS = Flags(
     words={
         "selection.budget_tokens": "The finest reports that fit so many tokens (with a walk by relevance: its limit).",
         "selection.budget_reports": "The finest selection of so many reports.",
-        "selection.budget_usd": "So much money: sizes the selection, and is a ceiling while it runs.",
+        "selection.budget_usd": "So much money, the reduce included: sizes the selection, and is a ceiling.",
         "selection.auto_tokens": "What a question without a selection of its own reads.",
         "selection.threshold": "Walks by relevance: the least rating to go on.",
         "selection.keep_parent": "Walks by relevance: a parent stays when a child is relevant.",

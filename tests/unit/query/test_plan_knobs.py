@@ -65,6 +65,20 @@ def test_a_budget_in_money_keeps_to_its_price() -> None:
         plan(VIEW, options(strategy="budget", budget_usd=1.0), "Why?", Prices((None, None)))
 
 
+def test_the_reduce_is_inside_a_budget_in_money() -> None:
+    words = int(QueryOptions().answer.reduce_max_length * 1.4)
+    planner = Planner(VIEW, options(strategy="leaves", budget_usd=1.0), "Why?", PRICES)
+    one, some, many = (planner.for_reading(batches) or 0 for batches in (1, 8, 40))
+    assert 1.0 > one > some > many > 0
+    # What is kept pays for the answer's prompt and its words at the reduce's prices.
+    assert 1.0 - some >= (8 * 1400 * 1.0 + words * 4.0) / 1e6
+    # Points of forty batches are rated jointly and condensed first: every one of them is read once more.
+    assert 1.0 - many >= (40 * 1400 * 1.0 + 12_000 * 1.0 + 2 * words * 4.0) / 1e6
+    assert Planner(VIEW, options(strategy="leaves"), "Why?", PRICES).for_reading(3) is None
+    with pytest.raises(UsageError, match="does not pay for the answer"):
+        Planner(VIEW, options(strategy="leaves", budget_usd=0.001), "Why?", PRICES).for_reading(1)
+
+
 def test_all_selections_stand_side_by_side() -> None:
     plans = plan_all(VIEW, options(strategy="coverage", coverage=0.3), "Why?", PRICES)
     seen = [p.selection.strategy for p in plans]

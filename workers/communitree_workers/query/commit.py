@@ -95,7 +95,8 @@ class _Reduce:
         self.ranks = {id: float(self.view.rank[nodes[id]]) for id in self.selected.ids if id in nodes}
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
-        self.call = context.call()
+        self.usd = self.options.selection.budget_usd
+        self.call = context.call(usd=self.usd)
         self.why = ""
 
     def _earlier(self) -> list[BatchOutcome]:
@@ -142,7 +143,7 @@ class _Reduce:
         items = rerate_items(self.gathered.points, positions)
         messages = rate_messages(items, self.question, self.language, self.options.prompts, encoding=self.view.encoding)
         chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=self.options.seed)
-        call = self.context.call()
+        call = self.context.call(usd=self.usd)
         try:
             reply = await self.context.services.models.complete("rate", chat, call)
         except CommunitreeError as error:

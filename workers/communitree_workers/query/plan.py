@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from communitree_shared.errors import CommunitreeError
+from communitree_shared.errors import CommunitreeError, UsageError
 from communitree_shared.options import QueryOptions, SelectionOptions, Strategy
 from communitree_shared.results import Plan
 from communitree_shared.settings import ModelSettings
@@ -19,12 +20,16 @@ from communitree_workers.query.map import static_tokens
 from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rate import CANDIDATE_TOKENS
+from communitree_workers.query.reduce import RERATED, part_words
 from communitree_workers.query.select import Selected, costs, select
 from communitree_workers.query.select.budget import Price
 from communitree_workers.query.select.common import Choice, describe
 
 #: Tokens of a word in a reply.
 _TOKENS_A_WORD = 1.4
+#: Tokens of the reduce prompt's rules, about; a point has about sixty, and its joint rating is a fifth of that.
+_REDUCE_RULES = 500
+_TOKENS_A_RATING = 5
 _BUDGETS = ("budget_tokens", "budget_reports", "budget_usd")
 #: Every strategy in the order in which plans stand side by side, with what it is shown with.
 SIDE_BY_SIDE: tuple[tuple[Strategy, dict[str, object]], ...] = (
@@ -86,12 +91,21 @@ class Planner:
         """See `plan`."""
         self.view, self.options, self.question = view, options, question
         self.prices = prices or Prices()
+
+    @cached_property
+    def static(self) -> dict[str, int]:
+        """Return the tokens of a map prompt around its table, by what stands in it."""
+        view, options = self.view, self.options
         overview, anchors = view.overview.render(options.batch, view.encoding)
-        self.static = {
+        return {
             kind: static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
             for kind, name in (("reports", options.batch.context_name), ("sources", "Sources"))
         }
-        self.asked = count(question, view.encoding) if question else 0
+
+    @cached_property
+    def asked(self) -> int:
+        """Return the question's tokens."""
+        return count(self.question, self.view.encoding) if self.question else 0
 
     def size(self, tokens: list[int], kind: str = "reports") -> Size:
         """Return the batches of rows with these token counts, in the order of their ids."""
@@ -109,11 +123,52 @@ class Planner:
 
     def usd(self, size: Size) -> float | None:
         """Return the price of reading a selection and of the reduce; None where a price is unknown."""
-        answer = self.options.answer
-        reading = _usd(self.prices.map, size.tokens, size.replies)
-        data = min(answer.max_data_tokens, size.replies)
-        writing = _usd(self.prices.reduce, data + self.asked, int(answer.reduce_max_length * _TOKENS_A_WORD))
+        reading, writing = _usd(self.prices.map, size.tokens, size.replies), self.writing(size.replies)
         return None if reading is None or writing is None else round(reading + writing, 6)
+
+    def writing(self, replies: int) -> float | None:
+        """Return the price of the reduce of replies with so many tokens, all its rounds; None: a price is unknown.
+
+        From above: replies and answer are taken to be as long as they may be.
+        """
+        answer = self.options.answer
+        room = answer.max_data_tokens
+        around = _REDUCE_RULES + self.asked
+        spent = [_usd(self.prices.reduce, min(room, replies) + around, int(answer.reduce_max_length * _TOKENS_A_WORD))]
+        if replies > room:
+            rated = min(RERATED * room, replies)
+            spent.append(_usd(self.prices.rate, rated + around, rated // _TOKENS_A_RATING))
+            if answer.overflow == "tree":
+                groups = -(-replies // room)
+                words = groups * part_words(groups, answer)
+                spent.append(_usd(self.prices.reduce, replies + groups * around, int(words * _TOKENS_A_WORD)))
+        known = [price for price in spent if price is not None]
+        return sum(known) if len(known) == len(spent) else None
+
+    def for_reading(self, batches: int | None = None) -> float | None:
+        """Return what of the budget in money is for rating and reading; None: there is no such budget.
+
+        The rest is kept for the reduce of so many batches, or of as many points as one call holds: without it the
+        points would have been paid for and not be put together.
+
+        Raises:
+            UsageError: nothing would be left.
+        """
+        budget = self.options.selection.budget_usd
+        if budget is None:
+            return None
+        words = self.options.answer.map_max_length
+        replies = self.options.answer.max_data_tokens if batches is None else int(batches * words * _TOKENS_A_WORD)
+        kept = self.writing(replies)
+        if kept is None:
+            return budget  # no call is made where its price is unknown
+        if kept >= budget:
+            raise UsageError(
+                f"A budget of {budget:g} USD does not pay for the answer: putting the points together may cost "
+                f"{kept:.4f} USD.",
+                hint="Raise --budget-usd, or lower --reduce-max-length; --plan says what a question costs.",
+            )
+        return round(budget - kept, 6)
 
     def price(self) -> Price | None:
         """Return what reading some communities would cost, for a budget in money; None where prices are unknown."""

@@ -132,6 +132,11 @@ def seal_map(
     """Cut a selection into batches, store the plan, and open the map stage."""
     services, message = context.services, context.message
     batches = cut(context, request, view, selected, options)
+    args: dict[str, Any] = {"model": models["map"]}
+    if options.selection.budget_usd is not None:
+        reading = Planner(view, options, request.question, Prices.of(prices(context))).for_reading(len(batches))
+        args["usd"] = reading
+        selected.selection.budget["usd_kept_for_reduce"] = round(options.selection.budget_usd - (reading or 0.0), 6)
     services.store.put(
         context.keys.job(message.job, "plan.json"),
         orjson.dumps({"selected": dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}),
@@ -144,9 +149,7 @@ def seal_map(
         "reduce", "communitree.query.reduce.v1", {"model": models["reduce"]}, local=models["reduce"] == EXTRACTIVE
     )
     stage = Stage("map", "communitree.query.map.v1", then, window=window, deadline=until)
-    units = [
-        Unit(id=f"b{n}-{b.key[:16]}", args={"batch": b.key, "model": models["map"]}) for n, b in enumerate(batches)
-    ]
+    units = [Unit(id=f"b{n}-{b.key[:16]}", args={"batch": b.key, **args}) for n, b in enumerate(batches)]
     context.open(
         stage, context.messages(stage, units, local=local, per_message=services.settings.map_batches_per_message)
     )
@@ -189,7 +192,7 @@ class _Reader:
         self.context, self.options = context, options
         self.question = asked(context, request, options)
         self.language = answer_language(self.question, options)
-        self.call = context.call(usd=options.selection.budget_usd)
+        self.call = context.call(usd=context.args.get("usd", options.selection.budget_usd))
         self.may_cache = context.services.settings.model("map").cache
         self.calls = self.tries = self.halves = 0
 

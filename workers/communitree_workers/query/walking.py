@@ -26,12 +26,13 @@ from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import question_weights, rate_reply, rewrite_reply
+from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
 from communitree_workers.query.rewrite import last_turns, parse_rewrite, rewrite_messages
 from communitree_workers.query.select.common import Selected, tokens_of
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
-from communitree_workers.query.shell import answer_language, asked, load_view
+from communitree_workers.query.shell import answer_language, asked, load_view, prices
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 
 WALKS: dict[str, type[Relevant] | type[Dynamic]] = {"relevant": Relevant, "dynamic": Dynamic}
@@ -105,9 +106,12 @@ def _go_on(
     services, message = context.services, context.message
     state = json.dumps(walk.to_state()).encode()
     services.store.put(context.keys.job(message.job, f"walk-{wave}.json"), state)
+    args: dict[str, Any] = {"model": model}
+    if options.selection.budget_usd is not None:
+        paid = Prices.of(prices(context))
+        args["usd"] = Planner(walk.view, options, request.question, paid).for_reading()
     units = [
-        Unit(id=f"r{wave}-{n}", args={"communities": communities, "model": model})
-        for n, communities in enumerate(walk.ask())
+        Unit(id=f"r{wave}-{n}", args={"communities": communities, **args}) for n, communities in enumerate(walk.ask())
     ]
     record = services.ledger.record(message.tenant, message.job)
     until = float(record["map_deadline"]) if record.get("map_deadline") else None
@@ -148,7 +152,7 @@ async def rate(context: UnitContext) -> Outcome:
     known = await context.to_thread(_known, context, keys) if options.cache else {}
     ratings: dict[int, float | None] = dict(known)
     missing = [c for c in wanted if c not in known]
-    call = context.call(usd=options.selection.budget_usd)
+    call = context.call(usd=context.args.get("usd", options.selection.budget_usd))
     if missing:
         messages = rate_messages(
             [(c, texts[c]) for c in missing], question, language, options.prompts, encoding=view.encoding
