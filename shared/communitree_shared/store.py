@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import urllib3
@@ -25,6 +26,9 @@ from communitree_shared.settings import Settings
 from communitree_shared.trouble import trouble_with
 
 T = TypeVar("T")
+
+#: So many objects are asked for one by one; where more are wanted, pages of a listing are cheaper.
+_BY_HEAD = 64
 
 _ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound", "NoSuchVersion"}
 
@@ -174,6 +178,26 @@ class Store:
             if len(page) < 1000:
                 return
             after = page[-1]
+
+    def present(self, folder: str, names: Iterable[str]) -> set[str]:
+        """Return those of the names that are objects in a folder; what else is there, however much, is passed over."""
+        wanted = sorted(set(names))
+        if len(wanted) <= _BY_HEAD:
+            with ThreadPoolExecutor(16) as pool:
+                there = list(pool.map(lambda name: self.exists(folder + name), wanted))
+            return {name for name, is_there in zip(wanted, there, strict=True) if is_there}
+        found: set[str] = set()
+        at, after = 0, ""
+        while at < len(wanted):
+            after = max(after, folder + wanted[at][:-1])
+            page = self._call(folder, lambda after=after: self._page(folder, after))  # type: ignore[misc]
+            last = page[-1] if len(page) == 1000 else None
+            there_now = set(page)
+            while at < len(wanted) and (last is None or folder + wanted[at] <= last):
+                found |= {wanted[at]} if folder + wanted[at] in there_now else set()
+                at += 1
+            after = last or after
+        return found
 
     def folders(self, prefix: str) -> list[str]:
         """Return the names of the folders directly under a prefix."""

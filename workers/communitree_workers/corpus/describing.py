@@ -40,8 +40,8 @@ def open_describing(
         args = {"corpus": request.corpus, "version": request.version, "language": language}
         units[identity] = Unit(id=identity, args=args)
     store.put_json(keys.build(request.corpus, request.version, "describe.json"), index)
-    done = set(store.keys(keys.units(request.corpus, "describe"))) if units else set()
-    missing = [u for u in units.values() if keys.unit(request.corpus, "describe", u.id) not in done]
+    done = store.present(keys.units(request.corpus, "describe"), units)
+    missing = [u for u in units.values() if u.id not in done]
     stage = Stage("describe", "communitree.corpus.describe.v1", DESCRIBED, window=context.services.settings.window)
     context.open(stage, context.messages(stage, missing, local=False))
 

@@ -48,13 +48,13 @@ def ingest(context: UnitContext) -> Outcome:
         )
     spoken = _language(tables)
     context.write(request.corpus, request.version, tables, made_by="ingest")
-    done = set(services.store.keys(context.keys.units(request.corpus, "extract")))
     asked = models["extract"]
     if options.plan_only:
         models["extract"] = EXTRACTIVE  # what shows how large the graph may be, and costs nothing
     ids = tables[TEXT_UNITS]["id"].to_pylist()
     units = extract_units(context, options, ids, models["extract"], spoken, pipeline)
-    missing = [u for u in units if context.keys.unit(request.corpus, "extract", u.id) not in done]
+    done = services.store.present(context.keys.units(request.corpus, "extract"), (u.id for u in units))
+    missing = [u for u in units if u.id not in done]
     plan = {
         "units": [u.id for u in units], "language": spoken, "notes": notes, "model": models["extract"],
         "reused": len(units) - len(missing), **about,
@@ -139,7 +139,7 @@ def _planned(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the usage of the extraction by a model that a plan does not call, without the units that are known."""
     sizes = tables[TEXT_UNITS]["n_tokens"].to_pylist()
-    open_ = [u.args["start"] for u in units if context.keys.unit(request.corpus, "extract", u.id) not in done]
+    open_ = [u.args["start"] for u in units if u.id not in done]
     usage = extraction_usage(
         [sizes[row] for row in open_], options.extract, spoken, options.prompts, options.read.encoding_model
     )

@@ -48,6 +48,10 @@ def publish(context: UnitContext) -> Outcome:
     """
     request, options = context.corpus_request()
     store, keys = context.services.store, context.keys
+    if (store.find_json(keys.current(request.corpus)) or {}).get("version") == request.version:
+        # Whoever tried before us died after the swap: what is left to do is to clear up and to say so.
+        published = store.get_json(keys.manifest(request.corpus, request.version))["result"]
+        return _published(context, request, published)
     plan = store.get_json(keys.build(request.corpus, request.version, "extract.json"))
     stats = store.get_json(keys.build(request.corpus, request.version, "tree.json"))
     tables = context.read(request.corpus, request.version, *TABLES)
@@ -83,8 +87,14 @@ def publish(context: UnitContext) -> Outcome:
     store.put_json(
         keys.current(request.corpus), {"version": request.version, "corpus": request.corpus, "published": time.time()}
     )
-    end(context, result.status, result.model_dump())
-    store.delete_all(list(store.keys(keys.build(request.corpus, request.version))))
+    return _published(context, request, result.model_dump())
+
+
+def _published(context: UnitContext, request: CorpusRequest, result: dict[str, Any]) -> Outcome:
+    """Clear away what only the making of the version needed, then end the job: who dies before that tries again."""
+    store = context.services.store
+    store.delete_all(list(store.keys(context.keys.build(request.corpus, request.version))))
+    end(context, str(result["status"]), result)
     return Outcome()
 
 

@@ -87,9 +87,9 @@ def level(context: UnitContext) -> Outcome:
     found = builder.build(number, {c: ChildReport.of(r) for c, r in children.items()})
     packed, index = _pack(context, found, name)
     folder = keys.units(request.corpus, "report")
-    known = set(services.store.keys(folder)) if index else set()
+    known = services.store.present(folder, (entry["unit"] for entry in index))
     for entry in index:
-        entry["reused"] = folder + entry["unit"] in known
+        entry["reused"] = entry["unit"] in known
     services.store.put(keys.build(request.corpus, request.version, f"evidence/level-{number}.bin"), packed)
     services.store.put_json(keys.build(request.corpus, request.version, f"reports/level-{number}.json"), index)
     stage = Stage(
