@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from communitree_workers.corpus.graph import Ints
+from communitree_workers.corpus.graph import Ints, unique_pairs
 from communitree_workers.corpus.markup import prose
 
 #: text unit, start and end of each sentence
@@ -15,17 +17,36 @@ Spans = tuple[Ints, Ints, Ints]
 
 _SENTENCES = 3
 _LONGEST = 300
-#: A sentence below this says little; edges are looked up in blocks of so many.
+#: A sentence below this says little; edges and texts are worked on in blocks of so many.
 _SHORTEST = 25
 _BLOCK = 100_000
 _SPACE = re.compile(r"\s+")
 _CJK_GAP = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff\uff00-\uffef])")
 
 
-def describe_entities(
-    size: int, sentence: Ints, position: Ints, entity: Ints, spans: Spans, texts: pa.ChunkedArray
-) -> list[str]:
-    """Return a description for each entity: up to three sentences, those that begin with it and say something first."""
+def describe(
+    size: int, mentions: tuple[Ints, Ints, Ints], a: Ints, b: Ints, spans: Spans, texts: pa.ChunkedArray
+) -> tuple[pa.Array, pa.Array]:
+    """Return a description for each of `size` entities and each edge (a, b).
+
+    `mentions`: sentence, position in it, and entity. An entity has up to three sentences, those that begin with it and
+    say something first; an edge has the shortest telling sentence that names both ends, else two neighbours that do.
+    """
+    sentence, position, entity = mentions
+    owner, chosen = _of_entities(sentence, position, entity, spans)
+    edge, first, last = _of_edges(a, b, *unique_pairs(sentence, entity, size), size, spans)
+    start = np.concatenate([chosen, first])
+    end = np.concatenate([chosen, last])
+    found = _texts((spans[0][start], spans[1][start], spans[2][end]), texts)
+    entities = _joined(found.slice(0, len(chosen)), owner, size)
+    told = np.full(len(a), -1, dtype=np.int64)
+    told[edge] = np.arange(len(edge)) + len(chosen)
+    edges = pc.fill_null(found.take(pa.array(told, mask=told < 0)), "")
+    return entities, edges
+
+
+def _of_entities(sentence: Ints, position: Ints, entity: Ints, spans: Spans) -> tuple[Ints, Ints]:
+    """Return (entity, sentence) of the sentences that describe entities, in the order of both."""
     length = (spans[2] - spans[1])[sentence]
     score = (
         3.0 * (position == 0)
@@ -42,19 +63,11 @@ def describe_entities(
     rank = np.arange(len(entity)) - np.repeat(starts, np.diff(np.append(starts, len(entity))))
     entity, sentence = entity[rank < _SENTENCES], sentence[rank < _SENTENCES]
     order = np.lexsort((sentence, entity))
-    entity, sentence = entity[order], sentence[order]
-    found = _texts(sentence, spans, texts)
-    out: list[list[str]] = [[] for _ in range(size)]
-    for n, text in zip(entity.tolist(), found, strict=True):
-        if text and text not in out[n]:
-            out[n].append(text)
-    return [_joined(parts) for parts in out]
+    return entity[order], sentence[order]
 
 
-def describe_edges(
-    a: Ints, b: Ints, sentence: Ints, entity: Ints, size: int, spans: Spans, texts: pa.ChunkedArray
-) -> list[str]:
-    """Return for each edge the shortest telling sentence that names both ends, else two neighbours that do."""
+def _of_edges(a: Ints, b: Ints, sentence: Ints, entity: Ints, size: int, spans: Spans) -> tuple[Ints, Ints, Ints]:
+    """Return the edges that are told of, and the first and last sentence that does."""
     named = _Named(sentence, entity, size, spans)
     first = np.full(len(a), -1, dtype=np.int64)
     last = first.copy()
@@ -63,12 +76,7 @@ def describe_edges(
             found, where = named.both(a[edges], b[edges], after + before)
             first[edges[found]], last[edges[found]] = where + before, where + after
     told = np.flatnonzero(first >= 0)
-    first, last = first[told], last[told]
-    out = [""] * len(a)
-    joint = (spans[0][first], spans[1][first], spans[2][last])
-    for row, text in zip(told.tolist(), _texts(np.arange(len(told)), joint, texts), strict=True):
-        out[row] = text
-    return out
+    return told, first[told], last[told]
 
 
 class _Named:
@@ -105,22 +113,26 @@ class _Named:
         return row[best], where[best]
 
 
-def _texts(sentence: Ints, spans: Spans, texts: pa.ChunkedArray) -> list[str]:
-    """Return the cleaned text of spans; each text unit is fetched once, equal spans share one string."""
-    unit, start, end = (column[sentence] for column in spans)
-    order = np.lexsort((end, start, unit))
-    out = [""] * len(sentence)
+def _texts(places: Spans, texts: pa.ChunkedArray) -> pa.Array:
+    """Return the cleaned text of each place; each text unit is fetched once, and few are Python objects at a time."""
+    order = np.lexsort(places[::-1])
+    made: list[pa.Array] = []
     held, unit_text = -1, ""
     last, text = (-1, -1, -1), ""
-    rows: list[list[int]] = [column[order].tolist() for column in (unit, start, end)]
-    for row, *place in zip(order.tolist(), *rows, strict=True):
-        if place[0] != held:
-            held, unit_text = place[0], prose(texts[place[0]].as_py())
-        if tuple(place) != last:
-            last = (place[0], place[1], place[2])
-            text = _clean(unit_text[place[1] : place[2]])
-        out[row] = text
-    return out
+    for block in range(0, len(order), _BLOCK):
+        out = []
+        rows = [column[order[block : block + _BLOCK]].tolist() for column in places]
+        for place in zip(*rows, strict=True):
+            if place[0] != held:
+                held, unit_text = place[0], prose(texts[place[0]].as_py())
+            if place != last:
+                last = place
+                text = _clean(unit_text[place[1] : place[2]])
+            out.append(text)
+        made.append(pa.array(out, pa.large_string()))
+    place_of = np.empty_like(order)
+    place_of[order] = np.arange(len(order))
+    return pa.concat_arrays([pa.array([], pa.large_string()), *made]).take(pa.array(place_of))
 
 
 def _clean(sentence: str) -> str:
@@ -128,7 +140,22 @@ def _clean(sentence: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + "…"
 
 
-def _joined(parts: list[str]) -> str:
+def _joined(found: pa.Array, owner: Ints, size: int) -> pa.Array:
+    """Return for each owner (0 to size − 1; `owner` ascends) its different texts side by side."""
+    bounds = np.searchsorted(owner, np.arange(size + 1))
+    made: list[pa.Array] = [pa.array([], pa.large_string())]
+    for block in range(0, size, _BLOCK):
+        edges = bounds[block : block + _BLOCK + 1].tolist()
+        parts = found.slice(edges[0], edges[-1] - edges[0]).to_pylist()
+        joined = [
+            _sentences(list(dict.fromkeys(t for t in parts[start - edges[0] : end - edges[0]] if t)))
+            for start, end in itertools.pairwise(edges)
+        ]
+        made.append(pa.array(joined, pa.large_string()))
+    return pa.concat_arrays(made)
+
+
+def _sentences(parts: list[str]) -> str:
     """Sentences side by side; one without an end, a heading, gets a full stop."""
     out = ""
     for part in parts:

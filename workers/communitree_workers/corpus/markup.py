@@ -43,7 +43,10 @@ def prose(text: str) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    return "".join("\n" if c == "\n" else " " for c in match.group())
+    found = match.group()
+    if "\n" not in found:
+        return " " * len(found)
+    return "\n".join(" " * len(line) for line in found.split("\n"))
 
 
 def _ruler(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from communitree_workers.corpus.describe import describe_edges, describe_entities
+from communitree_workers.corpus.describe import describe
 from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
 from communitree_workers.corpus.pairs import weighed_pairs
 from communitree_workers.corpus.shards import FlatShards, Shard, commonest
@@ -51,10 +51,10 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     graph.edge_unit_edge, graph.edge_unit_unit = _edge_units(graph, len(kept), text_units.num_rows)
     texts = text_units["text"]
     spans = (read.unit, read.start, read.end)
-    described = describe_entities(len(kept), sentence[once], position[once], entity[once], spans, texts)
-    graph.descriptions = pa.array(described, large)
-    told = describe_edges(graph.edge_a, graph.edge_b, *inside, len(kept), spans, texts)
-    graph.edge_descriptions = pa.array(told, large)
+    mentions = (sentence[once], position[once], entity[once])
+    graph.descriptions, graph.edge_descriptions = describe(
+        len(kept), mentions, graph.edge_a, graph.edge_b, spans, texts
+    )
     graph.notes = {"candidates": len(read.forms.keys), "candidates_dropped": int((target < 0).sum())}
     return graph
 
