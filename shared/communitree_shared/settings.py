@@ -1,6 +1,7 @@
 """Settings of a process: environment variables `COMMUNITREE_…`, or a TOML file named by `COMMUNITREE_CONFIG`.
 
-Environment wins over the file. Secrets never appear in `repr`, logs or errors.
+Environment wins over the file. Secrets never appear in `repr`, logs or errors; each may stand in a file of its own
+(`COMMUNITREE_<NAME>_FILE`), as orchestrators hand them out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from communitree_shared.errors import UsageError
 
 #: Stages that may call a model, each with settings of its own.
 ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
@@ -45,9 +49,9 @@ class ModelSettings(BaseModel):
     temperature: float | None = None
     json_mode: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     context_tokens: int | None = None
-    extra_headers: dict[str, str] = {}
-    extra_body: dict[str, Any] = {}
-    proxy: str = ""
+    extra_headers: dict[str, str] = Field({}, repr=False)
+    extra_body: dict[str, Any] = Field({}, repr=False)
+    proxy: str = Field("", repr=False)
     ca_bundle: str = ""
     cache: bool = True
 
@@ -96,9 +100,9 @@ class Settings(BaseSettings):
     llm_temperature: float | None = None
     llm_json_mode: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     llm_context_tokens: int | None = None
-    llm_extra_headers: dict[str, str] = {}
-    llm_extra_body: dict[str, Any] = {}
-    llm_proxy: str = ""
+    llm_extra_headers: dict[str, str] = Field({}, repr=False)
+    llm_extra_body: dict[str, Any] = Field({}, repr=False)
+    llm_proxy: str = Field("", repr=False)
     llm_ca_bundle: str = ""
     llm_cache: bool = True
     # delivery (seconds unless said)
@@ -136,7 +140,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment before the TOML file."""
-        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, file_secret_settings)
+        files = _SecretFiles(settings_cls, "COMMUNITREE_")
+        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, files)
         config = os.environ.get("COMMUNITREE_CONFIG")
         return (*sources, TomlConfigSettingsSource(settings_cls, Path(config))) if config else sources
 
@@ -180,8 +185,41 @@ class _StageOverrides(BaseSettings):
     @classmethod
     def of(cls, stage: str) -> dict[str, Any]:
         """Return the fields set for a stage."""
-        values = cls(_env_prefix=f"COMMUNITREE_LLM_{stage.upper()}_")
-        return {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
+        prefix = f"COMMUNITREE_LLM_{stage.upper()}_"
+        values = cls(_env_prefix=prefix)
+        found = {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
+        return _SecretFiles(cls, prefix)() | found
+
+
+class _SecretFiles(PydanticBaseSettingsSource):
+    """`<PREFIX><NAME>_FILE` for every secret: the file's text, without the newline at its end."""
+
+    def __init__(self, settings_cls: type[BaseSettings], prefix: str) -> None:
+        super().__init__(settings_cls)
+        self._prefix = prefix
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return the text of a secret's file; None where none is named.
+
+        Raises:
+            UsageError: it cannot be read, or the secret is given twice. The message holds no secret.
+        """
+        name = f"{self._prefix}{field_name.upper()}"
+        path = os.environ.get(f"{name}_FILE", "")
+        if not path or "SecretStr" not in str(field.annotation):
+            return None, field_name, False
+        if os.environ.get(name):
+            raise UsageError(f"{name} and {name}_FILE are both set.", hint="Set one of them.")
+        try:
+            return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+            raise UsageError(f"{name}_FILE names {path}, which cannot be read: {why}.") from None
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the secrets that stand in files."""
+        found = {n: self.get_field_value(f, n)[0] for n, f in self.settings_cls.model_fields.items()}
+        return {name: SecretStr(value) for name, value in found.items() if value is not None}
 
 
 def _data_home() -> Path:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from communitree_shared.errors import UsageError
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES, ModelSettings, Settings
 from support.settings_list import variables
 
@@ -66,6 +67,40 @@ def test_no_secret_shows() -> None:
     )
     shown = f"{settings!r} {settings} {settings.model('map')!r} {settings.model_dump()} {settings.model_dump_json()}"
     assert "hush" not in shown
+
+
+def test_a_secret_may_stand_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, text in (
+        ("REDIS_URL", "redis://:hush-1@h/0"),
+        ("S3_SECRET_KEY", "hush-2"),
+        ("LLM_MAP_API_KEY", "hush-3"),
+    ):
+        (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
+        monkeypatch.setenv(f"COMMUNITREE_{name}_FILE", str(tmp_path / name))
+    settings = Settings()
+    assert settings.redis_url.get_secret_value() == "redis://:hush-1@h/0"
+    assert settings.s3_secret_key.get_secret_value() == "hush-2"
+    assert settings.model("map").api_key.get_secret_value() == "hush-3"
+    assert settings.model("reduce").api_key.get_secret_value() == ""
+    assert "hush" not in f"{settings!r} {settings.model('map')!r}"
+
+
+def test_a_secret_file_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COMMUNITREE_S3_SECRET_KEY_FILE", str(tmp_path / "none"))
+    with pytest.raises(UsageError, match=r"COMMUNITREE_S3_SECRET_KEY_FILE names .*none"):
+        Settings()
+    (tmp_path / "none").write_text("hush-1")
+    monkeypatch.setenv("COMMUNITREE_S3_SECRET_KEY", "hush-2")
+    with pytest.raises(UsageError, match="both set") as twice:
+        Settings()
+    assert "hush" not in str(twice.value)
+
+
+def test_headers_and_proxies_may_hold_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMUNITREE_LLM_EXTRA_HEADERS", '{"Authorization": "hush-1"}')
+    monkeypatch.setenv("COMMUNITREE_LLM_PROXY", "http://user:hush-2@proxy")
+    settings = Settings()
+    assert "hush" not in f"{settings!r} {settings} {settings.model('map')!r} {settings.model('map')}"
 
 
 def test_every_field_of_a_model_can_be_set_for_all_stages() -> None:
