@@ -16,6 +16,7 @@ import redis
 from kombu.connection import Connection
 from kombu.pools import ProducerPool
 
+from communitree_shared import crash
 from communitree_shared.connect import address
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.faults import of_redis
@@ -106,6 +107,7 @@ class Publisher:
         batch = list(outgoing)
         if not batch:
             return
+        crash.point("publish.before")
         try:
             with self._producers.acquire(block=True) as producer, producer.batch():
                 for message in batch:
@@ -113,8 +115,10 @@ class Publisher:
         except _AWAY as error:
             fault = of_redis(error, self._where)
             raise InfrastructureError(f"{len(batch)} messages could not be published: {fault or error}.") from error
+        crash.point("publish.after")
         self.messages += len(batch)
         self.ledger.published(batch)
+        crash.point("outbox.after")
 
     def _send(self, producer: Any, message: Outgoing) -> None:
         """Celery's message protocol 2, written directly: the body is JSON already and is not parsed again."""

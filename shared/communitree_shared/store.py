@@ -19,6 +19,7 @@ from minio import Minio
 from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
 
+from communitree_shared import crash
 from communitree_shared.errors import InfrastructureError, ServerRefuses
 from communitree_shared.faults import S3_FAULTS, of_s3
 from communitree_shared.s3_credentials import provider
@@ -128,14 +129,18 @@ class Store:
 
     def put(self, key: str, data: bytes, content_type: str = "application/octet-stream") -> None:
         """Write an object."""
+        crash.point("put.before")
         self._call(
             key,
             lambda: self._client.put_object(self.bucket, key, io.BytesIO(data), len(data), content_type=content_type),
         )
+        crash.point("put.after")
 
     def put_file(self, key: str, path: str) -> None:
         """Write an object from a file, in parts."""
+        crash.point("put_file.before")
         self._call(key, lambda: self._client.fput_object(self.bucket, key, path))
+        crash.point("put_file.after")
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Write an object unless there is one; return whether it was written. First writer wins."""
@@ -150,7 +155,10 @@ class Store:
                 raise
             return True
 
-        return self._call(key, put)
+        crash.point("put_new.before")
+        written = self._call(key, put)
+        crash.point("put_new.after")
+        return written
 
     def exists(self, key: str) -> bool:
         """Return whether there is an object."""
@@ -210,7 +218,9 @@ class Store:
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
+        crash.point("delete.before")
         self._call(key, lambda: self._client.remove_object(self.bucket, key))
+        crash.point("delete.after")
 
     def delete_all(self, keys: list[str]) -> None:
         """Remove many objects."""
@@ -221,7 +231,9 @@ class Store:
                 for error in self._client.remove_objects(self.bucket, [DeleteObject(k) for k in part]):
                     raise InfrastructureError(f"{error.name} could not be removed: {error.message}")
 
+            crash.point("delete_all.before")
             self._call(part[0], remove)
+            crash.point("delete_all.after")
 
     def get_json(self, key: str) -> Any:
         """Return an object parsed as JSON.

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import redis
 
+from communitree_shared import crash
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import where_of
 from communitree_shared.errors import IntegrityError, ServerRefuses
@@ -284,7 +285,10 @@ class Ledger:
         script = self._scripts.get(name)
         if script is None:
             script = self._scripts[name] = self.redis.register_script(_source(name))
-        return self._call(lambda: script(args=args))
+        crash.point(f"{name}.before")
+        reply = self._call(lambda: script(args=args))
+        crash.point(f"{name}.after")
+        return reply
 
     def _call(self, action: Callable[[], T]) -> T:
         began = time.monotonic()

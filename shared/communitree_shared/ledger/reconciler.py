@@ -15,7 +15,7 @@ from typing import Any
 
 import redis
 
-from communitree_shared import clock
+from communitree_shared import clock, crash
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import InfrastructureError
@@ -50,6 +50,7 @@ class Reconciler:
 
     def run(self) -> None:
         """Tick until `stop` is set. Never raises: what fails is tried again at the next tick."""
+        crash.acting("reconciler")
         failing = ""
         while not self.stop.is_set():
             pause = self.settings.reconciler_tick

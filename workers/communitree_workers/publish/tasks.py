@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from communitree_shared import crash
 from communitree_shared.errors import Cancelled, IntegrityError
 from communitree_shared.messages import CorpusRequest
 from communitree_shared.options import IndexOptions
@@ -84,9 +85,11 @@ def publish(context: UnitContext) -> Outcome:
     state = context.services.ledger.record(context.message.tenant, context.message.job).get("state", "")
     if state not in {"queued", "running"}:
         raise Cancelled(f"Job {context.message.job} has ended: its version is not published.")
+    crash.point("swap.before")
     store.put_json(
         keys.current(request.corpus), {"version": request.version, "corpus": request.corpus, "published": time.time()}
     )
+    crash.point("swap.after")
     return _published(context, request, result.model_dump())
 
 

@@ -10,6 +10,7 @@ import json
 import logging
 from typing import Any
 
+from communitree_shared import crash
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import BadInput, NewerMessage
@@ -62,6 +63,7 @@ class Unparking:
 
     def look(self) -> int:
         """Publish what this worker knows; return how many messages these were."""
+        crash.acting("unparking")
         return sum(self._queue(QUEUE_PREFIX + name) for name in self.queues)
 
     def _queue(self, queue: str) -> int:
@@ -81,6 +83,7 @@ class Unparking:
             else:
                 self.publisher.publish([Outgoing("", queue, body)])
                 found += 1
+                crash.point("unpark.published")
             client.lrem(key, 1, entry)
         self._seen[queue] = (client.llen(key), client.lindex(key, 0))
         return found

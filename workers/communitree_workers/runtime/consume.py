@@ -23,7 +23,7 @@ from celery import Celery, bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.consumer import Consumer
 
-from communitree_shared import clock
+from communitree_shared import clock, crash
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher, make_app
 from communitree_shared.connect import check_server, redis_client, where_of
@@ -175,6 +175,8 @@ class Main:
 
                 def guarded(message: Any) -> None:
                     fault = fault_of(message)
+                    if crash.WANTED and not fault:
+                        _watch_ack(message)
                     if fault:
                         main.keep_aside(message, fault)
                         return
@@ -205,6 +207,7 @@ class Main:
     def beat(self, parent: Any) -> None:
         """Keep the leases of what runs, and the broker's record of what was taken."""
         clock.sync(self.ledger.redis)
+        crash.acting("heartbeat")
         tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
         members = [m for request in self._alive() for m in members_of(request.args)]
         try:
@@ -306,3 +309,16 @@ class Main:
                     self.stop([str(message["data"])])
             except (redis.RedisError, OSError):
                 threading.Event().wait(2)
+
+
+def _watch_ack(message: Any) -> None:
+    """Pass the crash points of a message, where there are any."""
+    who, acknowledge = ".".join(message.headers["task"].split(".")[1:-1]), message.ack_log_error
+
+    def watched(*args: Any, **options: Any) -> None:
+        crash.point("ack.before", who)
+        acknowledge(*args, **options)
+        crash.point("ack.after", who)
+
+    message.ack_log_error = watched
+    crash.point("take", who)

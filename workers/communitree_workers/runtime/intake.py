@@ -18,6 +18,7 @@ from typing import Any
 import redis
 from pydantic import ValidationError
 
+from communitree_shared import crash
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import AdmissionRefused, BadInput, CommunitreeError, InfrastructureError
@@ -55,6 +56,7 @@ class Intake:
 
     def run(self) -> None:
         """Take requests until stopped. Never raises: what fails is tried again."""
+        crash.acting("intake")
         failing = ""
         while not self.stop.is_set():
             taken = 0

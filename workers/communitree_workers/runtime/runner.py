@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from communitree_shared import clock
+from communitree_shared import clock, crash
 from communitree_shared.errors import (
     BadInput,
     Cancelled,
@@ -60,6 +60,7 @@ class Runner:
         except BadInput as bad:
             log.error("a message was dropped: %s", bad)
             return
+        crash.acting(_short(message.task))
         settings = self.services.settings
         clock.sync(self.services.ledger.redis)
         begun = self.services.ledger.begin(
@@ -71,6 +72,7 @@ class Runner:
         units = [u for u in message.units if begun.verdicts[u.id] == "go"]
         contexts = [self._context(message, unit, begun.attempts[unit.id], until) for unit in units]
         handler = self.handlers[message.task]
+        crash.point("work.before")
         with self.services.waits.of(message):
             if asyncio.iscoroutinefunction(handler):
                 self._side_by_side(contexts, handler)
@@ -135,6 +137,7 @@ class Runner:
             why = f"{type(error).__name__}: {error}"[:500]
             self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
             return
+        crash.point("work.after")
         event = {"attempt": context.attempt, "seconds": f"{time.monotonic() - started:.3f}", **outcome.event}
         if not outcome.ok:
             event.setdefault("cause", outcome.data.get("cause", ""))
@@ -179,3 +182,7 @@ class Runner:
 
 def _member(message: Message, unit: Unit) -> str:
     return f"{message.tenant}|{message.job}|{message.stage}|{unit.id}"
+
+
+def _short(task: str) -> str:
+    return ".".join(task.split(".")[1:-1])
