@@ -68,7 +68,7 @@ def read(text: str, *, ended: bool = False) -> Reading:
     if isinstance(strict, str):  # JSON inside a JSON string
         inner = read(strict, ended=ended)
         return Reading(inner.value, inner.repairs + 1, inner.cut)
-    if isinstance(strict, (dict, list)) and not _MEANT_LITERALLY.search(stripped):
+    if isinstance(strict, (dict, list)) and ("\\" not in stripped or not _MEANT_LITERALLY.search(stripped)):
         return Reading(strict, 0, False)
     surrogates = len(_LONE_SURROGATE.findall(stripped))
     if surrogates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -28,6 +28,8 @@ _REPORTS = ("reports", "report_ids", "ids", "sources", "citations", "references"
             "编号", "引用", "来源", "依据")  # fmt: skip
 _OVERVIEW = ("overview", "概览", "anchors")
 
+#: What a reference begins with.
+_BRACKET = re.compile(r"[\[【〔［]")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _FRACTION = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)\s*(?:/|out of|of|分之)\s*(\d+(?:\.\d+)?)\s*", re.I)
 
@@ -62,7 +64,13 @@ class MapResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {**asdict(self), "overview": [[id, score] for id, score in sorted(self.overview.items())]}
+        points = [
+            {"text": p.text, "score": p.score, "reports": p.reports, "unverified": p.unverified,
+             "overview_only": p.overview_only}
+            for p in self.points
+        ]  # fmt: skip
+        overview = [[id, score] for id, score in sorted(self.overview.items())]
+        return {"points": points, "overview": overview, "repaired": self.repaired, "words": self.words}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MapResult:
@@ -254,7 +262,8 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult) -> Map
     text = "" if text is None else str(text)
     score, mended = read_score(_get(row, _SCORE))
     result.repaired += mended
-    named = list(dict.fromkeys([*_ids(_get(row, _REPORTS)), *ids_in(text)]))
+    written = ids_in(text) if _BRACKET.search(text) else ()
+    named = list(dict.fromkeys([*_ids(_get(row, _REPORTS)), *written]))
     known = [id for id in named if id in table]
     in_overview = [id for id in named if id in shown and id not in table]
     return MapPoint(
@@ -267,7 +276,7 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult) -> Map
 
 
 def _without_references(text: str) -> str:
-    clean = REFERENCE.sub("", text)
+    clean = REFERENCE.sub("", text) if _BRACKET.search(text) else text
     clean = re.sub(r"\s+([.,;:!?。，；：！？、])", r"\1", clean)
     return re.sub(r"[ \t]{2,}", " ", clean).strip()
 

@@ -118,15 +118,15 @@ def _merge(gathered: Gathered, language: str) -> None:
     """
     kept: list[int] = []
     words: dict[int, list[str]] = {}
-    moods: dict[int, list[str]] = {}
     holders: dict[str, list[int]] = {}
     for i in gathered.order:
         point = gathered.points[i]
         words[i] = terms(point.text)
-        moods[i] = sorted(m.lower() for m in _NEGATIONS.findall(point.text))
         twin = next(
-            (k for k in _candidates(words[i], holders) if moods[k] == moods[i] and _inside(words[i], words[k])), None
-        )
+            (k for k in _candidates(words[i], holders)
+             if _inside(words[i], words[k]) and _mood(point.text) == _mood(gathered.points[k].text)),
+            None,
+        )  # fmt: skip
         if twin is None:
             kept.append(i)
             for word in set(words[i]):
@@ -139,6 +139,10 @@ def _merge(gathered: Gathered, language: str) -> None:
         point.why_not = say("not.duplicate", language)
         gathered.duplicate += 1
     gathered.order = kept
+
+
+def _mood(text: str) -> list[str]:
+    return sorted(m.lower() for m in _NEGATIONS.findall(text))
 
 
 def _candidates(words: list[str], holders: Mapping[str, list[int]]) -> list[int]:

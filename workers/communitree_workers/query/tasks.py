@@ -159,7 +159,7 @@ async def map_batch(context: UnitContext) -> Outcome:
     """Read one batch: points with scores and citations."""
     await context.load(context.keys.job(context.message.job, "request.json"))
     request, options = context.query_request()
-    batch = Batch.from_json(await context.load(context.keys.batch(request.corpus, context.args["batch"])))
+    batch = await _batch(context, context.keys.batch(request.corpus, context.args["batch"]))
     if context.args["model"] == EXTRACTIVE:
         view = load_view(context, request.corpus, request.version)
         question = asked(context, request, options)
@@ -183,6 +183,16 @@ async def map_batch(context: UnitContext) -> Outcome:
     return Outcome(
         data={"batch": outcome.to_json(), "usage": usage.model_dump()}, event={"points": points, "cached": int(hit)}
     )
+
+
+async def _batch(context: UnitContext, key: str) -> Batch:
+    """Return a batch, parsed once a process."""
+    known: Batch | None = context.services.parsed.peek(f"{key}#batch")
+    if known is not None:
+        return known
+    data = await context.load(key)
+    batch: Batch = context.services.value(f"{key}#batch", lambda: (Batch.from_json(data), 2 * len(data)))
+    return batch
 
 
 class _Reader:
