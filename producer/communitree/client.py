@@ -23,7 +23,7 @@ from communitree.upload import upload
 from communitree_shared import corpus_settings
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
+from communitree_shared.connect import close, redis_client
 from communitree_shared.errors import UsageError
 from communitree_shared.keys import corpus_name, safe_id
 from communitree_shared.ledger.client import Ledger
@@ -59,7 +59,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections."""
-        self._redis.close()
+        close(self._redis)
         self._publisher.close()
 
     def __enter__(self) -> Client:

@@ -78,6 +78,13 @@ def async_redis_client(settings: Settings) -> redis.asyncio.Redis:
     return redis.asyncio.Redis(host=host, port=port, **options, **found.ssl_options)
 
 
+def close(client: redis.Redis) -> None:
+    """Close a client's connections, those to its sentinels too."""
+    client.close()
+    for sentinel in getattr(getattr(client.connection_pool, "sentinel_manager", None), "sentinels", ()):
+        sentinel.close()
+
+
 def where_of(client: redis.Redis) -> str:
     """Return which server a client talks to, for messages."""
     options = client.connection_pool.connection_kwargs

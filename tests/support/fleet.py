@@ -16,18 +16,9 @@ import psutil
 
 from communitree.client import Client
 from communitree_shared.settings import Settings
+from support.stack import FAST
 
 TESTS = Path(__file__).parents[1]
-
-#: The rules of delivery in a tenth of the time.
-FAST = {
-    "COMMUNITREE_VISIBILITY_TIMEOUT": "10",
-    "COMMUNITREE_LEASE": "2",
-    "COMMUNITREE_LEASE_RENEWAL": "0.5",
-    "COMMUNITREE_RECONCILER_TICK": "0.5",
-    "COMMUNITREE_CPU_SLOTS": "2",
-    "COMMUNITREE_MODEL_SLOTS": "40",
-}
 
 _SERVERS = ("redis_url", "redis_ca_bundle", "redis_certificate", "redis_private_key", "redis_sentinel_password",
             "s3_endpoint", "s3_access_key", "s3_secret_key", "s3_bucket", "s3_prefix", "s3_secure", "s3_ca_bundle",

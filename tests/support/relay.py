@@ -57,6 +57,7 @@ class Relay:
 
     def serve(self, client: socket.socket) -> None:
         """Serve one connection until either side ends it."""
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             mode = self._mode
             self.tries += mode[0] != "reply"
@@ -76,6 +77,7 @@ class Relay:
 
     def _relay(self, client: socket.socket, delay: float, sent: bytes = b"") -> None:
         with socket.create_connection(self.target) as server:
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._open.add(server)
             server.sendall(sent)

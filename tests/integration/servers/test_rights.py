@@ -1,0 +1,88 @@
+"""A Redis user with the documented rights and no others can do everything; CONFIG is not among them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from pydantic import SecretStr
+
+from communitree.client import Client
+from communitree_shared import rediskeys as rk
+from communitree_shared.options import QueryOptions
+from communitree_shared.settings import Settings
+from support.acl import documented_commands, documented_user
+from support.fleet import Fleet, running_fleet, until
+from support.house import ROOT
+from support.provider import fake_provider
+from support.topics import write_topics
+
+
+def test_every_command_of_the_scripts_is_documented() -> None:
+    sources = [p for f in ("shared", "workers") for kind in ("lua", "py") for p in ROOT.glob(f"{f}/**/*.{kind}")]
+    found = (re.findall(r"""redis\.call\(["']([A-Z]+)["']""", path.read_text(encoding="utf-8")) for path in sources)
+    used = {name.lower() for names in found for name in names}
+    assert used
+    assert used <= documented_commands(), used - documented_commands()
+    assert not {"config", "keys", "flushdb", "flushall"} & documented_commands()
+
+
+@pytest.fixture
+def few_rights(settings: Settings, tmp_path: Path) -> Iterator[tuple[Settings, redis.Redis]]:
+    """A server with the documented user alone, and an administrator who looks at what it was denied."""
+    from support.valkey import running_valkey
+
+    acl = tmp_path / "users.acl"
+    user = documented_user().replace("PASSWORD", "of-the-test")
+    acl.write_text(f"user default off\nuser admin on >admin ~* &* +@all\n{user}\n")
+    with running_valkey(tmp_path / "valkey", "--aclfile", str(acl)) as valkey:
+        admin = redis.Redis(port=valkey.port, username="admin", password="admin", decode_responses=True)
+        url = f"redis://communitree:of-the-test@127.0.0.1:{valkey.port}/0"
+        yield settings.model_copy(update={"redis_url": SecretStr(url)}), admin
+        admin.close()
+
+
+def everything(client: Client, fleet: Fleet, topics: Path) -> None:
+    """Use whatever there is: jobs with and without a model, looks, the intake, cancel, resume, gc, delete."""
+    result = client.index(topics, "c")
+    assert result.status == "published", fleet.logs()
+    assert client.ask("c", "What is said of tuples?", QueryOptions()).status == "answered"
+    assert client.tree("c").communities
+    cancelled = client.submit_query("c", "Too late?", QueryOptions(cache=False)).job
+    client.cancel(cancelled)
+    request = json.dumps({"kind": "query", "corpus": "c", "question": "From elsewhere?"})
+    client._redis.xadd(rk.requests("default"), {"request": request})
+    until(lambda: client._redis.xrange(rk.results("default")) and _accepted(client), 30, fleet.logs)
+    client.dead_letters()
+    client.redrive()
+    client.jobs()
+    client.collect(older_than=0.0)
+    client.delete("c")
+
+
+def _accepted(client: Client) -> bool:
+    return any(fields.get("type") == "accepted" for _, fields in client._redis.xrange(rk.results("default")))
+
+
+def test_the_documented_rights_are_enough(few_rights: tuple[Settings, redis.Redis], tmp_path: Path) -> None:
+    settings, admin = few_rights
+    topics = write_topics(tmp_path / "topics", 4)
+    with fake_provider() as provider:
+        stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
+        limits = {"COMMUNITREE_LLM_REQUESTS_PER_MINUTE": "100000", "COMMUNITREE_LLM_CONCURRENCY": "20"}
+        with (
+            running_fleet(tmp_path / "logs", settings, "models", "cpu", env={**stages, **limits}) as fleet,
+            fleet.client() as client,
+        ):
+            everything(client, fleet, topics)
+            fleet.workers[0].kill()  # and what the broker does to take a dead worker's messages back
+            time.sleep(1)
+            denied = [(entry["reason"], entry["object"]) for entry in admin.acl_log()]
+            used = {name.removeprefix("cmdstat_").split("|")[0].lower() for name in admin.info("commandstats")}
+    assert denied == [], (denied, fleet.logs())
+    assert used - documented_commands() <= {"acl"}

@@ -1,0 +1,84 @@
+"""TLS to both servers, with a certificate authority of one's own; and what is said where there is no trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kombu.exceptions
+import pytest
+from kombu.connection import Connection
+from pydantic import SecretStr
+
+from communitree_shared.broker import transport_options
+from communitree_shared.connect import address, async_redis_client, check_server, redis_client, where_of
+from communitree_shared.errors import ServerRefuses
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+from support import tls
+from support.fleet import running_fleet
+from support.relay import relay
+
+
+@pytest.fixture(params=[False, True], ids=["server", "both"])
+def behind_tls(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """Settings that lead to both servers through TLS; `both`: Redis wants a certificate of its clients, too."""
+    login, _, rest = settings.redis_url.get_secret_value().removeprefix("redis://").rpartition("@")
+    plain, _, db = rest.partition("/")
+    context = tls.server_context(wants_certificate=request.param)
+    with relay(plain, context) as to_redis, relay(settings.s3_endpoint, tls.server_context()) as to_s3:
+        mine = {"redis_certificate": tls.CLIENT, "redis_private_key": tls.CLIENT} if request.param else {}
+        yield settings.model_copy(
+            update={
+                "redis_url": SecretStr(f"rediss://{login}@{to_redis.endpoint}/{db}"), "redis_ca_bundle": tls.CA,
+                "s3_endpoint": to_s3.endpoint, "s3_secure": True, "s3_ca_bundle": tls.CA, **mine,
+            }
+        )  # fmt: skip
+
+
+async def test_every_kind_of_connection_speaks_tls(behind_tls: Settings) -> None:
+    client = redis_client(behind_tls)
+    check_server(client)
+    client.close()
+    later = async_redis_client(behind_tls)
+    assert await later.ping()
+    await later.aclose()
+    found = address(behind_tls)
+    made: Any = Connection(found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(behind_tls))
+    with made as broker:
+        broker.ensure_connection(max_retries=1)
+    store = Store(behind_tls, patience=5)
+    store.ensure_bucket()
+    store.put("a", b"1")
+    assert store.get("a") == b"1"
+
+
+def test_a_server_that_is_not_trusted_is_named(behind_tls: Settings) -> None:
+    stranger = behind_tls.model_copy(update={"redis_ca_bundle": "", "s3_ca_bundle": ""})
+    client = redis_client(stranger)
+    with pytest.raises(ServerRefuses, match="certificate verify failed") as refused:
+        check_server(client, where_of(client))
+    assert "COMMUNITREE_REDIS_CA_BUNDLE" in refused.value.hint
+    with pytest.raises(ServerRefuses, match="No trusted connection") as refused:
+        Store(stranger, patience=5).ensure_bucket()
+    assert "COMMUNITREE_S3_CA_BUNDLE" in refused.value.hint
+    found = address(stranger)
+    made: Any = Connection(found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(stranger))
+    with made as broker, pytest.raises(kombu.exceptions.OperationalError):
+        broker.ensure_connection(max_retries=1, interval_start=0)
+    client.close()
+
+
+@pytest.mark.parametrize("behind_tls", [True], indirect=True, ids=["both"])
+def test_a_whole_job_over_tls_in_a_prefix_and_region_of_its_own(behind_tls: Settings, tmp_path: Path) -> None:
+    before = set(Store(behind_tls).keys(""))
+    own = behind_tls.model_copy(update={"s3_prefix": "team/one", "s3_region": "eu-central-1"})
+    (tmp_path / "a.txt").write_text("Ada Lovelace wrote to Charles Babbage about the Analytical Engine in London.")
+    with running_fleet(tmp_path / "logs", own, "cpu") as fleet, fleet.client() as client:
+        result = client.index(tmp_path / "a.txt", "secure")
+        assert result.status == "published", fleet.logs()
+        assert client.ask("secure", "Who wrote to whom?").status == "answered"
+        keys = set(client._store.keys("")) - before
+        assert all(key.startswith("team/one/") for key in keys), keys
+        assert any(key.startswith("team/one/default/corpora/secure/") for key in keys)
