@@ -97,9 +97,12 @@ local function release(t, j, s, out)
   while released - done < window do
     local id = redis.call('LPOP', key .. ':pending')
     if not id then break end
-    released = released + tonumber(redis.call('HGET', key .. ':left', id))
-    redis.call('SADD', key .. ':active', id)
-    queues[line_up(t, j, s, id)] = true
+    local left = tonumber(redis.call('HGET', key .. ':left', id))
+    if left > 0 then -- else its units have arrived already, from work that was begun before Redis lost writes
+      released = released + left
+      redis.call('SADD', key .. ':active', id)
+      queues[line_up(t, j, s, id)] = true
+    end
   end
   for q, _ in pairs(queues) do drain(q, out) end
   if released ~= before then redis.call('HSET', key, 'released', released) end
@@ -189,7 +192,8 @@ local function sweep(t, j, ttl_ms, out)
         redis.call('ZREM', P .. 'outbox', m)
         redis.call('HDEL', P .. 'republished', m)
         local q = redis.call('HGET', key .. ':queues', id)
-        if redis.call('ZREM', flight_key(q), m) == 1 then freed[q] = true end
+        redis.call('ZREM', flight_key(q), m)
+        freed[q] = true
         for _, unit in ipairs(cjson.decode(redis.call('HGET', key .. ':messages', id)).units) do
           local u = member(t, j, s, unit.id)
           redis.call('ZREM', P .. 'leases', u)
@@ -278,7 +282,8 @@ local function arrive(t, j, s, unit, ok, outcome, fields, out)
     redis.call('ZREM', P .. 'outbox', gone)
     redis.call('HDEL', P .. 'republished', gone)
     local q = redis.call('HGET', key .. ':queues', id)
-    if redis.call('ZREM', flight_key(q), gone) == 1 then drain(q, out) end
+    redis.call('ZREM', flight_key(q), gone)
+    drain(q, out) -- also when it still stood in line: what is over must not stay there
   end
   local level = redis.call('HGET', key, 'level')
   local all = {'stage', s, 'unit', unit, 'level', level, 'ok', ok and 1 or 0}
