@@ -15,6 +15,7 @@ import kombu.exceptions
 import redis
 from kombu.connection import Connection
 from kombu.pools import ProducerPool
+from kombu.transport.redis import Channel
 
 from communitree_shared import crash
 from communitree_shared.connect import address
@@ -46,6 +47,30 @@ def transport_options(settings: Settings) -> dict[str, Any]:
         "client_name": "communitree",
         "priority_steps": [0],
     }
+
+
+def _keep_clients() -> None:
+    """Let a channel keep its client: kombu makes a new one, with all its callbacks, for every acknowledgement.
+
+    A client holds no connection of its own, only the pool's, and a third of a message's time went into making them.
+    """
+    make = Channel._create_client
+    if hasattr(make, "keeps"):
+        return
+
+    def kept(channel: Any, asynchronous: bool = False) -> Any:
+        if asynchronous:
+            return make(channel, asynchronous)
+        found = channel.__dict__.get("_kept_client")
+        if found is None or found.connection_pool is not channel.pool:
+            found = channel.__dict__["_kept_client"] = make(channel)
+        return found
+
+    kept.keeps = True  # type: ignore[attr-defined]
+    Channel._create_client = kept
+
+
+_keep_clients()
 
 
 def make_app(settings: Settings) -> Celery:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -95,15 +96,12 @@ def cut(
 ) -> list[CutBatch]:
     """Return the batches of a selection, cutting and storing them where that has not been done."""
     services, keys = context.services, context.keys
-    overview, anchors = view.overview.render(options.batch, view.encoding)
-    around = static_tokens(
-        overview, anchors, options.answer, options.prompts, _context_name(selected, options), view.encoding
-    )
+    overview, anchors, around = _frame(context, request, view, _context_name(selected, options), options)
     decides = [
         CUT_FORMAT, request.version, selected.kind, selected.ids, options.batch.model_dump(mode="json"), around,
         [load("map", tongue, options.prompts) for tongue in ("en", "zh")],
     ]  # fmt: skip
-    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:40]
+    digest = hashlib.sha256(orjson.dumps(decides, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]
     index = keys.batch_index(request.corpus, request.version, digest)
 
     def find() -> tuple[Any, int]:
@@ -129,6 +127,25 @@ def cut(
         entries = list(pool.map(keep, made))
     services.store.put_json(index, entries)
     return [CutBatch(**entry) for entry in entries]
+
+
+def _frame(
+    context: UnitContext, request: QueryRequest, view: CorpusView, name: str, options: QueryOptions
+) -> tuple[str, list[int], int]:
+    """Return the overview, its rows that are scored, and the tokens around a table: found once for equal options."""
+    decides = [
+        context.message.tenant, request.corpus, request.version, name, options.batch.model_dump(mode="json"),
+        options.answer.map_max_length, options.answer.language, options.prompts.get("map", ""),
+    ]  # fmt: skip
+    key = f"{hashlib.sha256(orjson.dumps(decides, option=orjson.OPT_SORT_KEYS)).hexdigest()}#frame"
+
+    def make() -> tuple[tuple[str, list[int], int], int]:
+        overview, anchors = view.overview.render(options.batch, view.encoding)
+        around = static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
+        return (overview, anchors, around), 2 * len(overview)
+
+    found: tuple[str, list[int], int] = context.services.value(key, make)
+    return found
 
 
 def _context_name(selected: Selected, options: QueryOptions) -> str:
