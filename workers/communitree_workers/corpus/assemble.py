@@ -7,15 +7,14 @@ the table at a time.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from communitree_shared.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS, WEIGHT_SCALE
-from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
-from communitree_workers.corpus.titles import entity_id
+from communitree_workers.corpus.graph import Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.tables.columns import one_chunk
 from communitree_workers.tables.io import Tables, empty, from_rows
 
@@ -24,18 +23,14 @@ _SLICE = 100_000
 
 
 def assemble(units: pa.Table, graph: Graph) -> tuple[Tables, dict[str, Any]]:
-    """Return the tables of a graph and its counts. Rows are numbered in the order of titles.
+    """Return the tables of a graph and its counts. Rows are numbered as in the graph, in the order of titles.
 
     `units` is the table `text_units`; it comes back with what its rows name.
     """
-    ids = _hex(entity_id(key) for part in _slices(graph.keys) for key in part.to_pylist())
-    order = pc.sort_indices(
-        pa.table({"title": graph.titles, "id": ids}), [("title", "ascending"), ("id", "ascending")]
-    ).to_numpy()
-    order = order.astype(np.int64)
+    ids = graph.ids
     degree = np.bincount(np.concatenate([graph.edge_a, graph.edge_b]), minlength=len(ids)).astype(np.int64)
-    edge_ids = _edge_ids(graph, ids)
-    claims, claim_units = _covariates(graph, ids, units)
+    edge_ids = _edge_ids(graph)
+    claims, claim_units = _covariates(graph, units)
     stats = _counts(graph, degree, units.num_rows)
     columns = {
         "entity_ids": lists(graph.mention_unit, graph.mention_entity, units.num_rows, ids),
@@ -45,64 +40,55 @@ def assemble(units: pa.Table, graph: Graph) -> tuple[Tables, dict[str, Any]]:
     for name, column in columns.items():
         at = units.schema.get_field_index(name)
         units = units.set_column(at, name, column) if at >= 0 else units.append_column(name, column)
-    relationships = _relationships(graph, ids, order, edge_ids, degree, units["id"])
     return {
-        ENTITIES: _entities(graph, ids, order, degree, units["id"]),
-        RELATIONSHIPS: relationships,
+        ENTITIES: _entities(graph, degree, units["id"]),
+        RELATIONSHIPS: _relationships(graph, edge_ids, degree, units["id"]),
         COVARIATES: claims,
         TEXT_UNITS: units,
     }, stats
 
 
-def _entities(graph: Graph, ids: pa.Array, order: Ints, degree: Ints, unit_ids: pa.ChunkedArray) -> pa.Table:
-    if not len(ids):
+def _entities(graph: Graph, degree: Ints, unit_ids: pa.ChunkedArray) -> pa.Table:
+    count = len(graph.ids)
+    if not count:
         return empty(ENTITIES)
-    table = pa.table(
+    return pa.table(
         {
-            "id": ids,
+            "id": graph.ids,
+            "human_readable_id": np.arange(count),
             "title": graph.titles,
             "type": graph.types,
             "description": graph.descriptions,
-            "text_unit_ids": lists(graph.mention_entity, graph.mention_unit, len(ids), one_chunk(unit_ids)),
-            "frequency": np.bincount(graph.mention_entity, minlength=len(ids)),
+            "text_unit_ids": lists(graph.mention_entity, graph.mention_unit, count, one_chunk(unit_ids)),
+            "frequency": np.bincount(graph.mention_entity, minlength=count),
             "degree": degree,
             "aliases": graph.aliases,
-        }
-    ).take(pa.array(order))
-    return table.append_column("human_readable_id", pa.array(np.arange(len(ids))))
-
-
-def _relationships(
-    graph: Graph, ids: pa.Array, order: Ints, edge_ids: pa.Array, degree: Ints, unit_ids: pa.ChunkedArray
-) -> pa.Table:
-    if not len(edge_ids):
-        return empty(RELATIONSHIPS)
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    low = np.minimum(number[graph.edge_a], number[graph.edge_b])
-    high = np.maximum(number[graph.edge_a], number[graph.edge_b])
-    rows = np.lexsort((high, low))
-    source, target = order[low[rows]], order[high[rows]]
-    titles = graph.titles.cast(pa.string())
-    at = pa.array(rows)
-    by_edge = lists(graph.edge_unit_edge, graph.edge_unit_unit, len(edge_ids), one_chunk(unit_ids))
-    return pa.table(
-        {
-            "id": edge_ids.take(at),
-            "source": _named(source, titles),
-            "target": _named(target, titles),
-            "description": graph.edge_descriptions.take(at),
-            "weight": graph.edge_weight[rows] / WEIGHT_SCALE,
-            "combined_degree": degree[source] + degree[target],
-            "text_unit_ids": by_edge.take(at),
-            "source_id": _named(source, ids),
-            "target_id": _named(target, ids),
-            "human_readable_id": np.arange(len(rows)),
         }
     )
 
 
-def _covariates(graph: Graph, ids: pa.Array, units: pa.Table) -> tuple[pa.Table, tuple[Ints, Ints]]:
+def _relationships(graph: Graph, edge_ids: pa.Array, degree: Ints, unit_ids: pa.ChunkedArray) -> pa.Table:
+    count = len(edge_ids)
+    if not count:
+        return empty(RELATIONSHIPS)
+    titles = graph.titles.cast(pa.string())
+    return pa.table(
+        {
+            "id": edge_ids,
+            "human_readable_id": np.arange(count),
+            "source": _named(graph.edge_a, titles),
+            "target": _named(graph.edge_b, titles),
+            "description": graph.edge_descriptions,
+            "weight": graph.edge_weight / WEIGHT_SCALE,
+            "combined_degree": degree[graph.edge_a] + degree[graph.edge_b],
+            "text_unit_ids": lists(graph.edge_unit_edge, graph.edge_unit_unit, count, one_chunk(unit_ids)),
+            "source_id": _named(graph.edge_a, graph.ids),
+            "target_id": _named(graph.edge_b, graph.ids),
+        }
+    )
+
+
+def _covariates(graph: Graph, units: pa.Table) -> tuple[pa.Table, tuple[Ints, Ints]]:
     """Return the claims, ordered by text unit, subject and words, and (text unit, row) of each.
 
     One that is said twice in a text unit stands once.
@@ -115,7 +101,9 @@ def _covariates(graph: Graph, ids: pa.Array, units: pa.Table) -> tuple[pa.Table,
     subject = pa.array(claims["subject"].to_numpy())
     other = claims["object"].to_numpy()
     known = pa.array(other, mask=other < 0)
-    claims = claims.append_column("entity_id", ids.take(subject)).append_column("object_key", ids.take(known))
+    claims = claims.append_column("entity_id", graph.ids.take(subject)).append_column(
+        "object_key", graph.ids.take(known)
+    )
     claims = claims.append_column("subject_id", graph.titles.take(subject).cast(pa.string()))
     claims = claims.append_column("object_id", graph.titles.take(known).cast(pa.string()))
     claims = claims.append_column("text_unit_id", unit_ids.take(claims["unit"]))
@@ -161,37 +149,23 @@ def _named(number: Ints, names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), names)
 
 
-def _edge_ids(graph: Graph, ids: pa.Array) -> pa.Array:
-    names = [identity.encode() for identity in ids.to_pylist()]
+def _edge_ids(graph: Graph) -> pa.Array:
+    names = [identity.encode() for part in slices(graph.ids) for identity in part.to_pylist()]
 
-    def made() -> Any:
+    def made() -> Iterator[str]:
         for start in range(0, len(graph.edge_a), _SLICE):
             a, b = (ends[start : start + _SLICE].tolist() for ends in (graph.edge_a, graph.edge_b))
             for one, other in zip(a, b, strict=True):
                 lower, higher = sorted((names[one], names[other]))
                 yield hashlib.sha256(lower + b"|" + higher).hexdigest()[:32]  # as `titles.relationship_id`
 
-    return _hex(made())
-
-
-def _hex(ids: Any) -> pa.Array:
-    """Return ids of 32 characters as a column, without a list of them."""
-    data = bytearray()
-    for identity in ids:
-        data += identity.encode()
-    count = len(data) // 32
-    offsets = pa.py_buffer(np.arange(0, 32 * count + 1, 32, dtype=np.int32))
-    return pa.StringArray.from_buffers(count, offsets, pa.py_buffer(bytes(data)))
-
-
-def _slices(column: pa.Array) -> Any:
-    return (column.slice(start, _SLICE) for start in range(0, len(column), _SLICE))
+    return hex_column(made())
 
 
 def _counts(graph: Graph, degree: Ints, text_units: int) -> dict[str, Any]:
     busiest = np.lexsort((np.arange(len(degree)), -degree))[:20]
     return {
-        "entities": len(graph.keys),
+        "entities": len(graph.ids),
         "relationships": len(graph.edge_a),
         "claims": graph.claims.num_rows,
         "isolated": int((degree == 0).sum()),

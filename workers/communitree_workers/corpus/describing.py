@@ -10,6 +10,7 @@ from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
 from communitree_shared.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_workers.corpus import losses
 from communitree_workers.corpus.extract_model import describe_messages
 from communitree_workers.corpus.long_descriptions import long_descriptions, with_descriptions
 from communitree_workers.model.chat import ChatRequest
@@ -82,5 +83,11 @@ def described(context: UnitContext) -> Outcome:
     tables = context.read(request.corpus, request.version, *TABLES, made_by="long")
     tables, cut = with_descriptions(tables, summaries, options.extract)
     context.write(request.corpus, request.version, tables, made_by="merge")
+    if cut:
+        key = keys.build(request.corpus, request.version, "extract.json")
+        plan = store.get_json(key)
+        told = losses.of_merge({"descriptions_cut": cut})
+        plan["warnings"] = [*(w for w in plan["warnings"] if w not in told), *told]
+        store.put_json(key, plan)
     context.step(Step("cluster", "communitree.corpus.cluster.v1"))
     return Outcome(data={"cut": cut}, event={"summarised": len(summaries), "cut": cut})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,14 +31,14 @@ def no_strings() -> pa.Array:
 
 @dataclass
 class Graph:
-    """Entities by number, in the order of their keys; edges by number, ends a < b, in the order of (a, b).
+    """Entities by number, in the order of (title, id); edges by number, ends a < b, in the order of (a, b).
 
-    Text columns are Arrow's (`aliases`: lists). `mention_*`: each (entity, text unit) once; `edge_unit_*`: each (edge,
-    text unit) once. Text units are rows of the table `text_units`. `edge_weight` is in units of 1/WEIGHT_SCALE.
-    `claims` has the columns of `CLAIMS`.
+    That is the order of the tables. Text columns are Arrow's (`aliases`: lists). `mention_*`: each (entity, text unit)
+    once; `edge_unit_*`: each (edge, text unit) once. Text units are rows of the table `text_units`. `edge_weight` is in
+    units of 1/WEIGHT_SCALE. `claims` has the columns of `CLAIMS`.
     """
 
-    keys: pa.Array = field(default_factory=no_strings)
+    ids: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     titles: pa.Array = field(default_factory=no_strings)
     types: pa.Array = field(default_factory=no_strings)
     descriptions: pa.Array = field(default_factory=no_strings)
@@ -68,3 +69,18 @@ def distinct(values: Ints) -> Ints:
         first = np.concatenate(([True], values[1:] != values[:-1]))
         values = values[first]
     return values
+
+
+def hex_column(ids: Iterable[str]) -> pa.Array:
+    """Return ids of 32 characters as a column, without a list of them."""
+    data = bytearray()
+    for identity in ids:
+        data += identity.encode()
+    count = len(data) // 32
+    offsets = pa.py_buffer(np.arange(0, 32 * count + 1, 32, dtype=np.int32))
+    return pa.StringArray.from_buffers(count, offsets, pa.py_buffer(data))
+
+
+def slices(column: pa.Array, rows: int = 100_000) -> Iterator[pa.Array]:
+    """Yield a column in pieces: only so many of its values need to be Python objects at a time."""
+    return (column.slice(start, rows) for start in range(0, len(column), rows))

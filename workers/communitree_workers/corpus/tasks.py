@@ -9,7 +9,7 @@ from typing import Any
 from communitree_shared.errors import CommunitreeError, OutputCut
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
-from communitree_workers.corpus import extract_model, extract_spacy
+from communitree_workers.corpus import extract_model, extract_spacy, losses
 from communitree_workers.corpus.describing import describe, described, open_describing
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.fetching import in_order
@@ -74,7 +74,7 @@ def merge_shards(context: UnitContext) -> Outcome:
     by_model = plan["model"] != EXTRACTIVE and not options.plan_only
     tables, stats = merge_compact(tables, shards(), options.extract, keep_long=by_model)
     context.write(request.corpus, request.version, tables, made_by="long" if by_model else "merge")
-    plan.update(failed=failed, merge=stats)
+    plan.update(failed=failed, merge=stats, warnings=[*losses.of_files(plan["notes"]), *losses.of_merge(stats)])
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     if by_model:
         open_describing(context, request, options, tables, plan["language"], plan["model"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from communitree_shared.tables import WEIGHT_SCALE
-from communitree_workers.corpus.graph import CLAIM_WORDS, CLAIMS, Graph, Ints, unique_pairs
+from communitree_workers.corpus.graph import CLAIM_WORDS, CLAIMS, Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.corpus.runs import HELD, Runs
 from communitree_workers.corpus.titles import unify
 from communitree_workers.tables.columns import one_chunk
@@ -50,8 +50,7 @@ def unite(results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], held:
     """
     with Runs(_ENTITIES, held) as entities, Runs(_EDGES, held) as edges:
         notes, claims = _scanned(results, text_unit_ids, entities, edges)
-        graph = _entities(entities, len(text_unit_ids))
-        digests = pa.array((_digest(key) for key in _strings(graph.keys)), _DIGEST)
+        graph, digests = _entities(entities, len(text_unit_ids))
         _edges(graph, edges, digests, len(text_unit_ids))
     columns = {name: claims[name] for name in CLAIM_WORDS} | {"unit": claims["unit"]}
     for end in ("subject", "object"):
@@ -163,13 +162,8 @@ def _plain(title: str) -> str:
     return " ".join(title.split())
 
 
-def _strings(column: pa.Array) -> Iterator[str]:
-    """Yield the strings of a column; only some of them are Python objects at a time."""
-    for start in range(0, len(column), 100_000):
-        yield from column.slice(start, 100_000).to_pylist()
-
-
-def _entities(runs: Runs, units: int) -> Graph:
+def _entities(runs: Runs, units: int) -> tuple[Graph, pa.Array]:
+    """Return the graph without its edges, and the digest of each entity's key."""
     columns: list[list[pa.Array]] = [[] for _ in range(5)]
     mentions: list[tuple[Ints, Ints]] = []
     offset = 0
@@ -177,18 +171,20 @@ def _entities(runs: Runs, units: int) -> Graph:
         part = part.sort_by([("key", "ascending"), ("unit", "ascending"), ("seq", "ascending")])
         keys = one_chunk(part["key"]).dictionary_encode()
         group = keys.indices.to_numpy().astype(np.int64)
-        made = [keys.dictionary.cast(pa.large_string()), *_described(part, group, len(keys.dictionary))]
-        for column, array in zip(columns, made, strict=True):
+        digests = pa.array([_digest(key) for key in keys.dictionary.to_pylist()], _DIGEST)
+        for column, array in zip(columns, [digests, *_described(part, group, len(digests))], strict=True):
             column.append(array)
         mentions.append((group + offset, part["unit"].to_numpy().astype(np.int64)))
-        offset += len(keys.dictionary)
-    order = pc.sort_indices(pa.concat_arrays(columns[0]))
-    keys, titles, types, descriptions, aliases = (_taken(column, order) for column in columns)
-    graph = Graph(keys=keys, titles=titles, types=types, descriptions=descriptions, aliases=aliases)
+        offset += len(digests)
+    by = pa.table({"title": pa.chunked_array(columns[1]), "id": pa.chunked_array(columns[0])})
+    order = pc.sort_indices(by, [("title", "ascending"), ("id", "ascending")])
+    digests, titles, types, descriptions, aliases = (_taken(column, order) for column in columns)
+    ids = hex_column(digest.hex() for part in slices(digests) for digest in part.to_pylist())
+    graph = Graph(ids=ids, titles=titles, types=types, descriptions=descriptions, aliases=aliases)
     place = _inverse(order.to_numpy())
     entity = place[np.concatenate([e for e, _ in mentions])]
     graph.mention_entity, graph.mention_unit = unique_pairs(entity, np.concatenate([u for _, u in mentions]), units)
-    return graph
+    return graph, digests
 
 
 def _described(part: pa.Table, group: Ints, size: int) -> list[pa.Array]:
@@ -221,8 +217,8 @@ def _edges(graph: Graph, runs: Runs, digests: pa.Array, units: int) -> None:
     places: list[tuple[Ints, Ints]] = []
     offset = 0
     for part in runs.parts():
-        a, b = (_numbers(pc.index_in(one_chunk(part[name]), value_set=digests)) for name in ("a", "b"))
-        unit = _numbers(part["unit"])
+        one, other = (_numbers(pc.index_in(one_chunk(part[name]), value_set=digests)) for name in ("a", "b"))
+        a, b, unit = np.minimum(one, other), np.maximum(one, other), _numbers(part["unit"])
         order = np.lexsort((_numbers(part["seq"]), unit, b, a))
         a, b = a[order], b[order]
         first = np.flatnonzero((np.diff(a, prepend=-1) != 0) | (np.diff(b, prepend=-1) != 0))
@@ -236,11 +232,14 @@ def _edges(graph: Graph, runs: Runs, digests: pa.Array, units: int) -> None:
         places.append((edge + offset, unit[order]))
         offset += len(first)
     a, b, weight = (np.concatenate(column) for column in zip(*numbers, strict=True))
+    numbers.clear()
     order = np.lexsort((b, a))
     graph.edge_a, graph.edge_b, graph.edge_weight = a[order], b[order], weight[order]
+    del a, b, weight
     graph.edge_descriptions = _taken(texts, pa.array(order))
-    edge = _inverse(order)[np.concatenate([e for e, _ in places])]
-    graph.edge_unit_edge, graph.edge_unit_unit = unique_pairs(edge, np.concatenate([u for _, u in places]), units)
+    edge, unit = _inverse(order)[np.concatenate([e for e, _ in places])], np.concatenate([u for _, u in places])
+    places.clear()
+    graph.edge_unit_edge, graph.edge_unit_unit = unique_pairs(edge, unit, units)
 
 
 def _taken(column: list[pa.Array], order: pa.Array) -> pa.Array:

@@ -17,6 +17,7 @@ from communitree_workers.corpus.describe import describe
 from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
 from communitree_workers.corpus.pairs import weighed_pairs
 from communitree_workers.corpus.shards import FlatShards, Shard, commonest
+from communitree_workers.corpus.titles import entity_id
 from communitree_workers.corpus.vocabulary import choose
 
 Floats = NDArray[np.float64]
@@ -37,11 +38,16 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     sentence, position, entity = read.mention_sentence[live], read.mention_position[live], entity[live]
     kept, entity = np.unique(entity, return_inverse=True)
     entity = entity.astype(np.int64)
-    large = pa.large_string()
-    graph = Graph(keys=pa.array((read.forms.keys[n] for n in kept.tolist()), large))
-    graph.types = pa.array((types[n] for n in kept.tolist()), large)
     titles, aliases = _titles(read, target, kept)
-    graph.titles, graph.aliases = pa.array(titles, large), pa.array(aliases, pa.list_(pa.string()))
+    ids = [entity_id(read.forms.keys[n]) for n in kept.tolist()]
+    order = np.asarray(sorted(range(len(ids)), key=lambda n: (titles[n], ids[n])), dtype=np.int64)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    kept, entity = kept[order], number[entity]
+    large, at = pa.large_string(), pa.array(order)
+    graph = Graph(ids=pa.array(ids, pa.string()).take(at), titles=pa.array(titles, large).take(at))
+    graph.aliases = pa.array(aliases, pa.list_(pa.string())).take(at)
+    graph.types = pa.array((types[n] for n in kept.tolist()), large)
     graph.mention_entity, graph.mention_unit = unique_pairs(entity, read.unit[sentence], text_units.num_rows)
     # Where text units overlap, a sentence stands in both: it counts once.
     once = read.first[sentence]

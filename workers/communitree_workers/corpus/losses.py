@@ -1,0 +1,52 @@
+"""What a corpus job has to say about what it did not use: files, replies, rows. A line each, for its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_SHOWN = 20
+
+#: Count in the merge's statistics → what it means, for one and for several.
+_SENTENCES: dict[str, tuple[str, str]] = {
+    "lost": (
+        "1 row of the model's replies was damaged and is lost",
+        "{n} rows of the model's replies were damaged and are lost",
+    ),
+    "failed_calls": (
+        "1 gleaning or request for claims failed; what the text unit gave before is kept",
+        "{n} gleanings or requests for claims failed; what the text units gave before is kept",
+    ),
+    "loops": (
+        "1 relationship of a thing with itself was left out",
+        "{n} relationships of a thing with itself were left out",
+    ),
+    "unnamed_ends": (
+        "1 end of a relationship or claim was no entity of its reply and became one, without a description",
+        "{n} ends of relationships or claims were no entities of their replies and became some, without descriptions",
+    ),
+    "strays": (
+        "1 result belongs to no text unit, or to one that has a result",
+        "{n} results belong to no text unit, or to one that has a result",
+    ),
+    "descriptions_cut": (
+        "1 description was longer than the limit and lost its last parts",
+        "{n} descriptions were longer than the limit and lost their last parts",
+    ),
+}
+
+
+def of_merge(stats: Mapping[str, Any]) -> list[str]:
+    """Return the lines about what the merge met."""
+    return [_sentence(name, int(stats[name])) for name in _SENTENCES if stats.get(name)]
+
+
+def of_files(notes: Sequence[str]) -> list[str]:
+    """Return the lines about files, the first few of many in full."""
+    more = len(notes) - _SHOWN
+    return [*notes[:_SHOWN], *([f"and {more:,} more notes about files"] if more > 0 else [])]
+
+
+def _sentence(name: str, n: int) -> str:
+    one, several = _SENTENCES[name]
+    return one if n == 1 else several.format(n=f"{n:,}")
