@@ -107,11 +107,11 @@ def main(words: list[str] | None = None) -> list[str]:
     wanted = len({what if what.startswith("pair") else e for e, what in expected.items() if what != "rejected"})
     wrong += [] if jobs == wanted else [f"{jobs} jobs, not {wanted}"]
     malformed = sum(what == "rejected" for what in expected.values())
+    seconds = time.monotonic() - began
     print(
-        f"{len(expected)} requests ({malformed} malformed, {2 * len(pairs)} in pairs), the intakes killed {kills} times, "
-        f"{time.monotonic() - began:.0f} s: {len(outcomes)} have an outcome, {len(wrong)} a wrong one {wrong[:5] or ''}",
-        flush=True,
+        f"{len(expected)} requests ({malformed} malformed, {2 * len(pairs)} in pairs), the intakes killed {kills} times,"
     )
+    print(f"  {seconds:.0f} s: {len(outcomes)} have an outcome, {len(wrong)} a wrong one {wrong[:5] or ''}", flush=True)
     return wrong
 
 

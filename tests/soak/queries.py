@@ -56,8 +56,8 @@ class Figures:
         parts.append(f"ended otherwise than answered: {dict(self.other) or 0};")
         wasted = self.made - self.needed
         parts.append(
-            f"model calls {self.made}, needed {self.needed}, wasted {wasted} ({100 * wasted / max(1, self.needed):.2g} %,"
-            f" {wasted / max(1, self.kills):.1f} a kill)"
+            f"model calls {self.made}, needed {self.needed}, wasted {wasted} "
+            f"({100 * wasted / max(1, self.needed):.2g} %, {wasted / max(1, self.kills):.1f} a kill)"
         )
         return "\n  ".join(parts)
 

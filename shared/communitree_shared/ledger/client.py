@@ -28,8 +28,8 @@ T = TypeVar("T")
 STAGING_ABOVE = 500
 STAGING_TTL = 600
 
-#: So many units of a stage are expired by one script: some ten milliseconds.
-EXPIRED_AT_ONCE = 1000
+#: So many units of a stage are expired by one script, each some thirty commands.
+EXPIRED_AT_ONCE = 250
 
 
 @dataclass(frozen=True)
