@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+from communitree.deleting import forget
 from communitree_shared import rediskeys as rk
 from communitree_shared.errors import CorpusBusy, CorpusNotFound
 from communitree_shared.keys import corpus_name, decode_name, encode_name
@@ -47,7 +47,7 @@ def refuse_busy(jobs: Jobs, corpus: str) -> None:
 
 
 def delete(jobs: Jobs, corpus: str) -> int:
-    """Remove a corpus with all its versions and documents; return how many objects it had.
+    """Remove a corpus with all its versions, documents, questions and answers; return how many objects it had.
 
     The published version goes first, so that no new question finds half a corpus.
 
@@ -62,42 +62,4 @@ def delete(jobs: Jobs, corpus: str) -> int:
         raise CorpusNotFound(f"There is no corpus {corpus!r}.", hint="`communitree corpora` lists them.")
     jobs.store.delete(jobs.keys.current(corpus))
     jobs.store.delete_all(keys)
-    return len(keys)
-
-
-def collect(jobs: Jobs, *, older_than: float = 0.0, dry_run: bool = False) -> dict[str, Any]:
-    """Remove what nothing refers to: versions that are neither published nor in use, and objects of jobs long ended.
-
-    Args:
-        jobs: the tenant's.
-        older_than: seconds; only ended jobs submitted before then lose their objects.
-        dry_run: only count.
-
-    What units have made (`units/`) stays: the next index of the corpus takes it from there.
-    """
-    open_jobs = {str(member).split("|", 1)[1] for member in _open(jobs)}
-    in_use = {jobs.ledger.record(jobs.tenant, job).get("version", "") for job in open_jobs}
-    versions: list[str] = []
-    doomed: list[str] = []
-    for folder in jobs.store.folders(jobs.keys.corpora()):
-        name = decode_name(folder)
-        keep = {*in_use, str((jobs.store.find_json(jobs.keys.current(name)) or {}).get("version", ""))}
-        for version in jobs.store.folders(f"{jobs.keys.corpus(name)}versions/"):
-            if version not in keep and (keys := list(jobs.store.keys(jobs.keys.version(name, version)))):
-                versions.append(f"{name}/{version}")
-                doomed += keys
-    before = time.strftime("%Y%m%d-%H%M%S", time.gmtime(time.time() - older_than))
-    ended = 0
-    for job in jobs.store.folders(jobs.keys.jobs()):
-        if job not in open_jobs and job.removeprefix("look-")[:15] < before:
-            keys = list(jobs.store.keys(jobs.keys.job(job, "")))
-            ended += bool(keys)
-            doomed += keys
-    if not dry_run:
-        jobs.store.delete_all(doomed)
-    return {"versions": sorted(versions), "jobs": ended, "objects": len(doomed), "dry_run": dry_run}
-
-
-def _open(jobs: Jobs) -> list[Any]:
-    members: Any = jobs.ledger.redis.zrange(rk.OPEN_JOBS, 0, -1)
-    return [m for m in members if str(m).startswith(f"{jobs.tenant}|")]
+    return len(keys) + forget(jobs, corpus)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from communitree import catalogue, listing
+from communitree.collecting import collect
 from communitree.embedded.discover import discover
 from communitree.events import Event, Restart, follow, text_of
 from communitree.looks import download, looking
@@ -155,9 +156,12 @@ class Client:
         return catalogue.delete(self._jobs, corpus)
 
     def collect(self, *, older_than: float | None = None, dry_run: bool = False) -> dict[str, Any]:
-        """Remove versions and job objects that nothing refers to (`gc`)."""
+        """Remove versions, units, documents, batches and job objects that nothing needs and that are old (`gc`).
+
+        `older_than`: seconds; younger things stay. By default the time that an ended job's state is kept.
+        """
         age = self.settings.job_ttl if older_than is None else older_than
-        return catalogue.collect(self._jobs, older_than=age, dry_run=dry_run)
+        return collect(self._jobs, older_than=age, dry_run=dry_run)
 
     # --- questions ------------------------------------------------------------------------------------------
 

@@ -103,6 +103,10 @@ class Keys:
         """Return the key of something derived from a version's tables: the query view."""
         return f"{self.version(corpus, version)}{name}"
 
+    def needs(self, corpus: str, version: str) -> str:
+        """Return the key of what a version was made of: documents, and units by stage. What `gc` must keep."""
+        return f"{self.version(corpus, version)}needs.json"
+
     def manifest(self, corpus: str, version: str) -> str:
         """Return the key of a version's manifest, written last."""
         return f"{self.version(corpus, version)}manifest.json"

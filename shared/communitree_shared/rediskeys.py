@@ -25,6 +25,9 @@ INTAKE = PREFIX + "intake"  # the lease of the one intake
 CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
 
 
+#: What stands after the key of a stage.
+STAGE_PARTS = ("", ":done", ":pending", ":messages", ":queues", ":units", ":left", ":active")
+
 #: Stands for a tenant where a message's tenant is not known (no tenant is named so).
 FOREIGN = "_broker"
 
@@ -104,9 +107,14 @@ def answer(tenant: str, digest: str) -> str:
     return f"{PREFIX}answer:{tenant}:{digest}"
 
 
-def rating(tenant: str, digest: str) -> str:
-    """Return the key of a community's rating (by report, question, prompt and model)."""
-    return f"{PREFIX}rating:{tenant}:{digest}"
+def rating(tenant: str, corpus: str, digest: str) -> str:
+    """Return the key of a community's rating (by report, question, prompt and model); the corpus is encoded."""
+    return f"{PREFIX}rating:{tenant}:{corpus}:{digest}"
+
+
+def cached(tenant: str, corpus: str, digest: str = "") -> str:
+    """Return the key of a cached map reply; without a digest what all those of a corpus begin with."""
+    return f"{PREFIX}cache:{tenant}:{corpus}:{digest}"
 
 
 def requests(tenant: str) -> str:

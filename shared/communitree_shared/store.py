@@ -179,13 +179,17 @@ class Store:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys under a prefix, in order."""
+        return (key for key, _ in self.dated(prefix))
+
+    def dated(self, prefix: str) -> Iterator[tuple[str, float]]:
+        """Yield the keys under a prefix, in order, and when each was written (unix seconds, the store's clock)."""
         after = None
         while True:
-            page = self._call(prefix, lambda after=after: self._page(prefix, after))  # type: ignore[misc]
+            page = self._call(prefix, lambda after=after: self._dated_page(prefix, after))  # type: ignore[misc]
             yield from page
             if len(page) < 1000:
                 return
-            after = page[-1]
+            after = page[-1][0]
 
     def present(self, folder: str, names: Iterable[str]) -> set[str]:
         """Return those of the names that are objects in a folder; what else is there, however much, is passed over."""
@@ -254,9 +258,12 @@ class Store:
         self.put(key, data, "application/json")
 
     def _page(self, prefix: str, after: str | None) -> list[str]:
-        found: list[str] = []
+        return [key for key, _ in self._dated_page(prefix, after)]
+
+    def _dated_page(self, prefix: str, after: str | None) -> list[tuple[str, float]]:
+        found: list[tuple[str, float]] = []
         for item in self._client.list_objects(self.bucket, prefix=prefix, recursive=True, start_after=after):
-            found.append(item.object_name)
+            found.append((item.object_name, item.last_modified.timestamp() if item.last_modified else 0.0))
             if len(found) == 1000:
                 break
         return found

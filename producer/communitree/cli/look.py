@@ -142,11 +142,11 @@ def delete(
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     older_than: Annotated[
-        float | None, typer.Option(metavar="HOURS", help="Age of ended jobs whose objects go. (default: a week)", min=0)
+        float | None, typer.Option(metavar="HOURS", help="What was written since then stays. (default: a week)", min=0)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Remove versions that are neither published nor in use, and objects of jobs that ended long ago."""
+    """Remove old versions, what only they needed, and objects of jobs that ended long ago."""
     from communitree.client import Client
 
     with Client() as client:
@@ -157,4 +157,5 @@ def gc(
     for version in done["versions"]:
         say(version)
     verb = "would be removed" if dry_run else "removed"
-    show(f"{len(done['versions']):,} versions and {done['jobs']:,} jobs: {done['objects']:,} objects {verb}")
+    parts = (f"{done[kind]:,} {kind}" for kind in ("jobs", "units", "documents", "batches"))
+    show(f"{len(done['versions']):,} versions, {', '.join(parts)}: {done['objects']:,} objects {verb}")

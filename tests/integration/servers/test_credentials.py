@@ -16,7 +16,6 @@ from communitree_shared.errors import ServerRefuses, UsageError
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 
-
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ACCESS_KEY",
     "AWS_SECRET_KEY", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",

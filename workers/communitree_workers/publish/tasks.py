@@ -29,6 +29,7 @@ from communitree_shared.tables import (
     TEXT_UNITS,
 )
 from communitree_workers.cluster.checks import check_tree
+from communitree_workers.publish.needs import needs
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.query.shell import VIEW
 from communitree_workers.query.view import build_view
@@ -81,6 +82,7 @@ def publish(context: UnitContext) -> Outcome:
         "result": result.model_dump(), "tree": stats, "extract": {k: v for k, v in plan.items() if k != "units"},
         "format": 1,
     }  # fmt: skip
+    store.put_json(keys.needs(request.corpus, request.version), needs(context, request, plan))
     store.put(keys.manifest(request.corpus, request.version), orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))
     state = context.services.ledger.record(context.message.tenant, context.message.job).get("state", "")
     if state not in {"queued", "running"}:

@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from communitree_shared.errors import BadInput, CommunitreeError, ContextTooLong, UsageError
+from communitree_shared.keys import encode_name
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
@@ -173,7 +174,8 @@ async def map_batch(context: UnitContext) -> Outcome:
     try:
         found, hit = await context.services.calls.cached(
             reader.key(context.args["batch"]), context.services.settings.map_cache_ttl, lambda: reader.fresh(batch),
-            tenant=context.message.tenant, enabled=options.cache and reader.may_cache, context=reader.call,
+            tenant=f"{context.message.tenant}:{encode_name(request.corpus)}",
+            enabled=options.cache and reader.may_cache, context=reader.call,
         )  # fmt: skip
     except CommunitreeError as error:
         return failed(error, reader.call.spent)

@@ -16,6 +16,7 @@ import redis
 
 from communitree_shared import rediskeys as rk
 from communitree_shared.errors import CommunitreeError
+from communitree_shared.keys import encode_name
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
@@ -148,7 +149,7 @@ async def rate(context: UnitContext) -> Outcome:
         return Outcome(data={"ratings": parse_ratings(reply, wanted)})
     language = answer_language(question, options)
     prompt = load("rate", language, options.prompts)
-    keys = {c: _rating_key(context, prompt, question, texts[c], options) for c in wanted}
+    keys = {c: _rating_key(context, request.corpus, prompt, question, texts[c], options) for c in wanted}
     known = await context.to_thread(_known, context, keys) if options.cache else {}
     ratings: dict[int, float | None] = dict(known)
     missing = [c for c in wanted if c not in known]
@@ -186,10 +187,10 @@ def _texts(context: UnitContext, request: QueryRequest, options: QueryOptions, w
     return texts
 
 
-def _rating_key(context: UnitContext, prompt: str, question: str, text: str, options: QueryOptions) -> str:
+def _rating_key(context: UnitContext, corpus: str, prompt: str, question: str, text: str, options: QueryOptions) -> str:
     parts = [context.args["model"], prompt, question, text, str(options.selection.num_repeats)]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
-    return rk.rating(context.message.tenant, digest)
+    return rk.rating(context.message.tenant, encode_name(corpus), digest)
 
 
 def _known(context: UnitContext, keys: dict[int, str]) -> dict[int, float]:
