@@ -26,5 +26,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Itera
     """A stack whose workers ask the fake provider for reports and answers."""
     home = tmp_path_factory.mktemp("home")
     stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
+    stages |= {"COMMUNITREE_LLM_PRICE_INPUT": "1", "COMMUNITREE_LLM_PRICE_OUTPUT": "4"}
     with running_stack(home, {**FAST, **stages}) as running:
         yield running

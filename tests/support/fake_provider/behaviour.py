@@ -22,6 +22,7 @@ class Behaviour:
     # content
     points: int = 0  # of a map reply; 0: one for each row
     words: int = 60  # of a plain text
+    planted: str = ""  # a pattern: a map reply has the statements that match it and no others, and so has a text
     obey_words: bool = False  # keep to the word limit the prompt names, and drop what does not fit
     rating: int = -1  # >= 0: every rating
     reply: str = ""  # set: every reply
@@ -37,6 +38,7 @@ class Behaviour:
     cut_rate: float = 0.0  # cut off, finish_reason length
     hang_rate: float = 0.0
     drop_rate: float = 0.0  # the connection is closed in the middle of the reply
+    break_first: int = 0  # the first n streams for a prompt break off in the middle
     fail_first: int = 0  # the first n requests for a prompt fail with error_status
     away_until: float = 0.0  # monotonic time until which every request fails
     # what it accepts
@@ -44,6 +46,7 @@ class Behaviour:
     format_status: int = 400
     format_words: str = "Invalid value: 'response_format' of this type is not supported with this model."
     refused: tuple[str, ...] = ()  # body fields answered with 400
+    refused_text: str = ""  # a pattern: extraction prompts that match it are always answered with 400
     context_tokens: int = 0
     api_key: str = ""  # set: any other is a 401 that echoes the one sent
     max_in_flight: int = 0  # more are answered with 429

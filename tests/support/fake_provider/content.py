@@ -6,13 +6,13 @@ followed through to the answer; a reduce reply strings the points together.
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import re
 from collections.abc import Callable
 from typing import Any
 
+from support.fake_provider import extraction
 from support.fake_provider.behaviour import Behaviour
 
 _VOCABULARY = re.findall(
@@ -22,7 +22,9 @@ _VOCABULARY = re.findall(
 )
 _ROW = re.compile(r"^\"?(\d+)\"?[|,](.+)$", re.MULTILINE)
 _CITATION = re.compile(r"\[(?:Data|数据)[^\]]*\]")
-_WORD_LIMIT = re.compile(r"(?:at most|no more than|不超过)\D{0,12}(\d+) *(?:words|字)", re.IGNORECASE)
+_WORD_LIMIT = re.compile(
+    r"(?:at most|no more than|不超过|limit your response length to)\D{0,12}(\d+) *(?:words|字)", re.IGNORECASE
+)
 _HEADER = re.compile(r"^id[|,].*\n", re.MULTILINE)
 _ITEM = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 #: Headings of a report prompt's tables → the names citations use.
@@ -38,7 +40,9 @@ def kind_of(prompt: str, header: str | None = None) -> str:
     for sign, kind in (('"points"', "map"), ('"findings"', "report"), ('"ratings"', "ratings"), ('"rating"', "rating")):
         if sign in prompt:
             return kind
-    if '"entities"' in prompt and '"relationships"' in prompt:
+    if '"claims"' in prompt:
+        return "claims"
+    if ('"entities"' in prompt and '"relationships"' in prompt) or "<|>" in prompt:
         return "extract"
     return "text"
 
@@ -46,8 +50,10 @@ def kind_of(prompt: str, header: str | None = None) -> str:
 def content(kind: str, prompt: str, key: bytes, behaviour: Behaviour) -> str:
     """Return a good reply."""
     makers: dict[str, Callable[[str, bytes, Behaviour], Any]] = {
-        "map": _map, "report": _report, "rating": _rating, "ratings": _ratings, "extract": _extract,
+        "map": _map, "report": _report, "rating": _rating, "ratings": _ratings,
     }  # fmt: skip
+    if kind in {"extract", "claims"}:
+        return extraction.graph(prompt) if kind == "extract" else extraction.claims(prompt)
     if kind not in makers:
         return _text(prompt, key, behaviour)
     return json.dumps(makers[kind](prompt, key, behaviour), ensure_ascii=False)
@@ -96,8 +102,9 @@ def _map(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
     used = 0
     table = rows(prompt)
     for row, rest in table[: behaviour.points or len(table)]:
-        text = _CITATION.sub("", rest.rpartition("|")[2]).strip()
-        text = re.split(r"(?<=[.!?。！？])\s*", text)[0][:240] or rest[:120]
+        text = _statement(rest, behaviour)
+        if not text:
+            continue
         used += _count(text)
         if limit is not None and used > limit:
             break
@@ -110,6 +117,15 @@ def _map(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
         if name.startswith(("Overview", "概览"))
     ]
     return {"points": points, "overview": overview}
+
+
+def _statement(row: str, behaviour: Behaviour) -> str:
+    """What a row's point says: its first sentence, or the planted one."""
+    if behaviour.planted:
+        found = re.search(behaviour.planted, row)
+        return found.group() if found else ""
+    text = _CITATION.sub("", row.rpartition("|")[2]).strip()
+    return re.split(r"(?<=[.!?。！？])\s*", text)[0][:240] or row[:120]
 
 
 def _report(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
@@ -143,22 +159,11 @@ def _ratings(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
     return {"ratings": [{"id": int(row), "rating": rate(row)} for row in _ITEM.findall(prompt)]}
 
 
-def _extract(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
-    names = list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{3,}(?: [A-Z][a-z]+)*\b", prompt[-6000:])))[:8]
-    return {
-        "entities": [
-            {"title": name, "type": "person", "description": f"{name} is named in the text."} for name in names
-        ],
-        "relationships": [
-            {"source": a, "target": b, "description": f"{a} is named with {b}.", "strength": 2}
-            for a, b in itertools.pairwise(names)
-        ],
-    }
-
-
 def _text(prompt: str, key: bytes, behaviour: Behaviour) -> str:
     limit = word_limit(prompt, behaviour)
     lines = [line for line in prompt[max(0, prompt.rfind("\n# ")) :].splitlines() if _CITATION.search(line)]
+    if behaviour.planted:
+        lines = [line for line in lines if re.search(behaviour.planted, line)]
     if not lines:
         return _words(key, "text", min(behaviour.words, limit or behaviour.words), behaviour) + "."
     kept: list[str] = []

@@ -1,6 +1,7 @@
 """The provider's HTTP side. Listens on loopback only.
 
-POST /v1/chat/completions (and Azure's form of it), GET /v1/models, GET /stats, POST /reset with new behaviour as JSON.
+POST /v1/chat/completions (and Azure's form of it), GET /v1/models, GET /stats, GET /bodies; POST /reset takes new
+behaviour as JSON.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class FakeProvider:
                 web.post("/openai/deployments/{deployment}/chat/completions", self.chat),
                 web.get("/v1/models", self.models),
                 web.get("/stats", self.stats),
+                web.get("/bodies", self.last),
                 web.post("/reset", self.reset),
             ]
         )
@@ -81,6 +83,8 @@ class FakeProvider:
         outcome = "cut_by_client"
         try:
             refusal = self._refusal(request, body, shape, tokens)
+            if b.refused_text and kind in {"extract", "claims"} and re.search(b.refused_text, prompt):
+                refusal = _error(400, "The content was refused by a filter.", "content_filter")
             if refusal is not None:
                 outcome = f"refused_{refusal.status}"
                 return refusal
@@ -88,6 +92,8 @@ class FakeProvider:
             outcome = b.outcome(key)
             if tried < b.fail_first or time.monotonic() < b.away_until:
                 outcome = "error"
+            if tried < b.break_first and body.get("stream"):
+                outcome = "drop"
             if outcome in ("error", "429", "hang"):
                 return await self._fault(outcome)
             text = b.reply or content.content(kind, prompt, digest, b)
@@ -205,6 +211,10 @@ class FakeProvider:
     async def stats(self, _: web.Request) -> web.Response:
         """Answer GET /stats."""
         return web.json_response(dataclasses.asdict(self.counters))
+
+    async def last(self, _: web.Request) -> web.Response:
+        """Return what the last requests sent."""
+        return web.json_response(self.bodies)
 
     async def reset(self, request: web.Request) -> web.Response:
         """Zero the counters and take new behaviour."""
