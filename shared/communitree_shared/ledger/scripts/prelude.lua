@@ -212,7 +212,7 @@ local function sweep(t, j, ttl_ms, out)
   redis.call('ZREM', P .. 'open', t .. '|' .. j)
   redis.call('ZREM', P .. 'deadlines', t .. '|' .. j)
   local lock = redis.call('HGET', job_key(t, j), 'lock')
-  if lock and redis.call('GET', lock) == j then redis.call('DEL', lock) end
+  if lock and lock ~= '' and redis.call('GET', lock) == j then redis.call('DEL', lock) end
   local flight = redis.call('HGET', job_key(t, j), 'in_flight')
   if flight and flight ~= '' and redis.call('GET', flight) == j then redis.call('DEL', flight) end
   for q, _ in pairs(freed) do drain(q, out) end
