@@ -43,11 +43,11 @@ Job = Callable[[], dict[str, Any]]
 
 @dataclass
 class Result:
-    """One kill: where, in which job, what it did."""
+    """One run with a kill at each of some points, one after another: which did not happen, what was wrong after it."""
 
-    point: str
+    points: list[str]
     job: str
-    fired: bool = False
+    missed: list[str] = field(default_factory=list)
     seconds: float = 0.0
     calls: int = 0
     problems: list[str] = field(default_factory=list)
@@ -182,15 +182,15 @@ class Crashes:
         self.calm[name] = (found, self.provider.stats()["requests"], time.monotonic() - began)
 
     def passed(self, name: str) -> list[str]:
-        """Return the points that a job passes, each with on whose behalf: `<point>/<who>`."""
+        """Return the points that a job passes, in the order of first passes: `<point>/<who>`."""
         self.prepare(name)
         self.file.write_text("?")
         self.jobs()[name]()
         self.file.unlink()
         noted = Path(f"{self.file}.passed")
-        found = set(noted.read_text().splitlines())
+        found = dict.fromkeys(noted.read_text().splitlines())
         noted.unlink()
-        return sorted(p for p in found if p.split("/")[1] != "caller")
+        return [p for p in found if p.split("/")[1] != "caller"]
 
     def kill(self, name: str, *points: str) -> Result:
         """Run a job, killing a process at each of these points, one after another."""
@@ -198,7 +198,7 @@ class Crashes:
             left.unlink(missing_ok=True)
         self.prepare(name)
         want, calls, _ = self.calm[name]
-        result = Result(" then ".join(points), name)
+        result = Result(list(points), name)
         self.provider.reset()
         aside = self.file.with_suffix(".new")
         aside.write_text("\n".join(points))
@@ -213,7 +213,7 @@ class Crashes:
             result.problems.append(f"{type(error).__name__}: {error}"[:600])
         result.seconds = round(time.monotonic() - began, 2)
         result.calls = self.provider.stats()["requests"] - calls
-        result.fired = Path(f"{self.file}.fired").exists() and not self.file.exists()
+        result.missed = self.file.read_text().splitlines() if self.file.exists() else []
         self.file.unlink(missing_ok=True)
         return result
 
@@ -223,13 +223,13 @@ class Crashes:
         marker = self.folder / f"caller-{point}"
         marker.unlink(missing_ok=True)
         before = set(self.client._ledger.jobs(T))
-        result = Result(f"{point}/caller", " ".join(words[:1]))
+        result = Result([f"{point}/caller"], words[0])
         began = time.monotonic()
         env = {**self.stack.env, "COMMUNITREE_CRASH_AT": f"{point}@{marker}"}
         done = subprocess.run(
             [sys.executable, "-P", "-m", "communitree", *words], env=env, capture_output=True, timeout=PATIENCE
         )
-        result.fired = done.returncode == -9 and marker.exists()
+        result.missed = [] if done.returncode == -9 and marker.exists() else [point]
         try:
             for job in set(self.client._ledger.jobs(T)) - before:
                 until = time.monotonic() + PATIENCE
@@ -306,12 +306,12 @@ def store_results(path: Path, results: Iterable[Result]) -> None:
 
 
 def load_results(path: Path) -> list[Result]:
-    """Return stored results; of one kill the newest counts."""
-    found: dict[tuple[str, str], Result] = {}
+    """Return stored results; of equal runs the newest counts."""
+    found: dict[tuple[str, ...], Result] = {}
     with suppress(FileNotFoundError):
         for line in path.read_text(encoding="utf-8").splitlines():
             result = Result(**json.loads(line))
-            found[result.job, result.point] = result
+            found[result.job, *result.points] = result
     return list(found.values())
 
 
