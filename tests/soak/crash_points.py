@@ -105,7 +105,7 @@ def table(results: list[Result]) -> str:
     for result in results:
         by_point[result.points[-1].split("/")[0]].append(result)
     lines = [
-        "| point | killed while it acted for | kills | runs with the same end | seconds of a run, most | calls more, most |",
+        "| point | killed while it acted for | kills | runs that ended the same | seconds, most | calls more, most |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for point in POINTS:

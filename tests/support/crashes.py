@@ -97,9 +97,9 @@ class Crashes:
         return {"status": result.status, "counts": result.counts.model_dump(), "tables": tables}
 
     def _ask(self, question: str, **options: Any) -> Answer:
-        batch = BatchOptions(max_context_tokens=2_800)
-        job = self.client.submit_query("corpus", question, QueryOptions(cache=False, batch=batch, **options)).job
+        job = self.client.submit_query("corpus", question, QueryOptions(cache=False, **options)).job
         answer = self.client.wait_answer(job, PATIENCE)
+        assert answer.status == "answered", (answer.status, answer.account.warnings)
         sums_close(answer.account.model_dump())
         events = [e.as_json() for e in self.client.events(job) if e]
         one_commit(events)
@@ -113,7 +113,8 @@ class Crashes:
 
     def ask(self) -> dict[str, Any]:
         """Ask a question over all leaves: plan, map, reduce."""
-        return self._same(self._ask("What is an integer?", selection=SelectionOptions(strategy="leaves")))
+        batch = BatchOptions(max_context_tokens=2_800)
+        return self._same(self._ask("What is an integer?", selection=SelectionOptions(strategy="leaves"), batch=batch))
 
     def walk(self) -> dict[str, Any]:
         """Ask with a relevance walk: rate, walk."""
