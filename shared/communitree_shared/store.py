@@ -20,7 +20,7 @@ from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
 
 from communitree_shared import crash
-from communitree_shared.errors import InfrastructureError, ServerRefuses
+from communitree_shared.errors import BadInput, InfrastructureError, ServerRefuses
 from communitree_shared.faults import S3_FAULTS, of_s3
 from communitree_shared.s3_credentials import provider
 from communitree_shared.settings import Settings
@@ -31,6 +31,8 @@ T = TypeVar("T")
 #: So many objects are asked for one by one; where more are wanted, pages of a listing are cheaper.
 _BY_HEAD = 64
 
+#: A request that is wrong however often it is made.
+_WRONG = {"InvalidRange", "InvalidArgument", "KeyTooLongError", "InvalidURI", "EntityTooLarge", "NotImplemented"}
 _ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound", "NoSuchVersion"}
 
 
@@ -281,6 +283,9 @@ class Store:
                     if isinstance(error, S3Error) and error.code in _ABSENT:
                         self.trouble.over()
                         raise KeyError(key) from None
+                    if isinstance(error, S3Error) and error.code in _WRONG:
+                        self.trouble.over()
+                        raise BadInput(f"The object store refuses to serve {key}: {error.code}.") from None
                     fault = of_s3(error, self._endpoint, self.bucket)
                 else:
                     self.trouble.over()

@@ -67,15 +67,17 @@ def worker(
     from communitree.embedded.discover import discover
     from communitree_shared.settings import Settings
 
-    settings = discover(Settings())
-    environment = {
-        **os.environ,
-        "COMMUNITREE_REDIS_URL": settings.redis_url.get_secret_value(),
-        "COMMUNITREE_S3_ENDPOINT": settings.s3_endpoint,
-        "COMMUNITREE_S3_ACCESS_KEY": settings.s3_access_key.get_secret_value(),
-        "COMMUNITREE_S3_SECRET_KEY": settings.s3_secret_key.get_secret_value(),
-        "COMMUNITREE_S3_BUCKET": settings.s3_bucket,
-    }
+    given = Settings()
+    settings = discover(given)
+    environment = dict(os.environ)
+    if settings is not given:  # the embedded stack's servers; those of the environment the worker reads itself
+        environment |= {
+            "COMMUNITREE_REDIS_URL": settings.redis_url.get_secret_value(),
+            "COMMUNITREE_S3_ENDPOINT": settings.s3_endpoint,
+            "COMMUNITREE_S3_ACCESS_KEY": settings.s3_access_key.get_secret_value(),
+            "COMMUNITREE_S3_SECRET_KEY": settings.s3_secret_key.get_secret_value(),
+            "COMMUNITREE_S3_BUCKET": settings.s3_bucket,
+        }
     command = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or []), *context.args]
     os.execve(sys.executable, command, environment)
 

@@ -82,7 +82,9 @@ def _ingest_graph(
     context: UnitContext, request: CorpusRequest, options: IndexOptions, about: dict[str, Any]
 ) -> Outcome:
     services = context.services
-    files = {d["name"]: uploads.uploaded(context, request, d["name"], d["sha256"]) for d in request.documents}
+    files = {
+        d["name"]: uploads.uploaded(context, request, d["name"], d["sha256"], int(d["size"])) for d in request.documents
+    }
     graph = read_graph(files, options)
     context.write(request.corpus, request.version, graph.tables, made_by="merge")
     keep = graph.communities is not None and not options.cluster.recluster

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import importlib
 import io
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from communitree_shared.options import ReadOptions
 from communitree_workers.corpus.documents import Document, Problem, Source, document
 
+#: A Word file is a zip archive: a few kilobytes may unpack to anything.
+MAX_UNPACKED = 256 * 2**20
+
 
 def read_docx(source: Source, options: ReadOptions) -> Iterator[Document | Problem]:
     """Yield the one document of a Word file: paragraphs and tables in their order, table cells apart by tabs."""
     docx = _library("docx", "python-docx", source)
     with source.open() as stream:
-        file = docx.Document(io.BytesIO(stream.read()))
+        data = stream.read()
+    unpacked = sum(part.file_size for part in zipfile.ZipFile(io.BytesIO(data)).infolist())
+    if unpacked > MAX_UNPACKED:
+        said = f"it would unpack to {unpacked:,} bytes; {MAX_UNPACKED:,} are read at most"
+        yield Problem(source.name, "unreadable", said)
+        return
+    file = docx.Document(io.BytesIO(data))
     parts = []
     for block in file.iter_inner_content():
         if hasattr(block, "rows"):

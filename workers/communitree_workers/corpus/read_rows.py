@@ -145,5 +145,5 @@ def _parsed(line: str) -> Any:
     except orjson.JSONDecodeError:
         try:
             return json.loads(line)  # NaN and lone surrogates, which Python's own writer emits
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return ValueError(f"no JSON: {error}")

@@ -18,17 +18,20 @@ from communitree_workers.runtime.context import UnitContext
 from communitree_workers.tables.io import Tables
 
 
-def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: str) -> bytes:
-    """Return an uploaded file.
+def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: str, size: int) -> bytes:
+    """Return an uploaded file; no more of it is fetched than `size`, which a request of any program's may misstate.
 
     Raises:
-        BadInput: it is not there.
+        BadInput: it is not there, or of another size.
     """
     key = context.keys.document(request.corpus, sha256)
     try:
-        return context.services.store.get(key)
+        data = context.services.store.get_range(key, 0, size + 1)
     except KeyError:
         raise _missing(name, key) from None
+    if len(data) != size:
+        raise BadInput(f"{name!r} is not the {size:,} bytes that the request says: {key}.", hint="State its size.")
+    return data
 
 
 def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> tuple[Tables, list[str]]:
@@ -48,7 +51,7 @@ def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
         name, size = listed["name"], int(listed["size"])
         if size <= LARGE:
             try:
-                data = uploaded(context, request, name, listed["sha256"])
+                data = uploaded(context, request, name, listed["sha256"], size)
             except BadInput as missing:  # told where the file is read, and the rest goes on
                 return Source(name, partial(_raise, missing), size)
             return Source(name, lambda: io.BytesIO(data), size)

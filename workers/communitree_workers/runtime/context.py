@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from communitree_shared.errors import CommunitreeError, CorpusNotFound
+from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
@@ -82,8 +82,12 @@ class UnitContext:
         key = self.keys.job(self.message.job, "request.json")
 
         def parsed() -> tuple[T, int]:
-            data = self.services.object(key)
-            return make(json.loads(data)), 4 * len(data)
+            try:
+                data = self.services.object(key)
+                return make(json.loads(data)), 4 * len(data)
+            except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+                what = "is gone" if isinstance(error, KeyError) else f"is damaged ({type(error).__name__})"
+                raise BadInput(f"The request of job {self.message.job} {what}: {key}.", hint="Ask again.") from None
 
         found: T = self.services.value(f"{key}#parsed", parsed)
         return found
