@@ -1,11 +1,11 @@
 import pytest
 
-from communitree_workers.corpus.candidates import CODE, NAME, NOUN, START
+from communitree_workers.corpus.candidates import CODE, NAME, NOUN, START, VERB
 from communitree_workers.corpus.english import candidates
 
 
 def titles(sentence):
-    return [c.title for c in candidates(sentence)]
+    return [c.title for c in candidates(sentence) if c.kind != VERB]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,20 @@ def test_phrases(sentence, expected):
 def test_what_a_capital_means():
     assert [(c.title, c.kind) for c in candidates("Tugboats left with Mara.")] == [("Tugboats", START), ("Mara", NAME)]
     assert [c.kind for c in candidates("the terminal uses `make_it`")] == [NOUN, CODE]
+
+
+def test_a_verb_is_evidence_against_a_noun():
+    found = [(c.key, c.kind) for c in candidates("They lecture to compile the code.")]
+    assert ("lecture", VERB) in found
+    assert ("compile", VERB) in found
+
+
+def test_references_into_the_document_name_nothing():
+    assert titles("See Listing 10-17 in Chapter 4 and RFC 3610.") == ["RFC 3610"]
+
+
+def test_capitals_in_a_shouted_sentence_mean_nothing():
+    assert titles("THE LICENSE COMES WITHOUT ANY WARRANTY FOR THE PROGRAM.") == ["license", "warranty", "program"]
 
 
 def test_plurals_and_case_share_a_key():

@@ -16,6 +16,25 @@ def test_fenced_code_goes():
     assert words("Before.\n```\nnever closed\n") == ["Before."]
 
 
+def test_a_text_that_begins_inside_fenced_code():
+    assert words("x = f(1)\ny = g(2)\n```\n\nWords.\n\n```js\nz();\n```\n\nEnd.") == ["Words.", "End."]
+    assert words("x = f(1)\ny = g(2)\n```\n\nWords.") == ["Words."]
+    prose_before = "Some words.\nMore words go on here."
+    assert words(f"{prose_before}\n```\nnever closed") == prose_before.split()
+
+
+def test_underscores_around_words_go():
+    assert words("An _important word_ and __init__ of _private a_b_c.") == (
+        ["An", "important", "word", "and", "__init__", "of", "_private", "a_b_c."]
+    )
+
+
+def test_lines_of_html_code_are_told_from_text():
+    code = "fn main() {\n    let x = 1;\n}"
+    page = f"<p>Call it:</p><pre><code>{code}</code></pre><p>Or:</p><pre>Some words on a line,\nand more of them.</pre>"
+    assert words(html_to_text(page)) == words("Call it: Or: Some words on a line, and more of them.")
+
+
 def test_headings_lose_their_rulers_and_stand_alone():
     text = "Class definitions\n*****************\n\nA class."
     assert prose(text).startswith("Class definitions\n\n")

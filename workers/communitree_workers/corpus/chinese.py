@@ -43,6 +43,8 @@ _ORGANIZATION_ENDS = (
 #: They end a phrase: 清华大学 研究 台风 is no name.
 _ORGANIZATION_WORDS = frozenset(word for word in _ORGANIZATION_ENDS if len(word) > 1)
 _HOUSES = ("府", "庙", "寺", "庵", "宫")
+#: What begins with them points at something, and does not name it: 之兵, 此事, 汝二人.
+_POINTING = frozenset("之其此彼吾汝")
 _LONGEST = 4
 
 
@@ -71,7 +73,9 @@ def candidates(sentence: str) -> list[Candidate]:
 
 def _add_run(out: list[Candidate], run: list[str]) -> None:
     run = run[-_LONGEST:]
-    if len(run) == 1 and len(run[0]) < 2:
+    while run and run[0][0] in _POINTING:
+        run = run[1:]
+    if not run or (len(run) == 1 and len(run[0]) < 2):
         return
     title = _joined(run)
     key, parts = title.casefold(), " ".join(run).casefold()

@@ -20,7 +20,7 @@ _LONGEST = 300
 #: A sentence below this says little; edges and texts are worked on in blocks of so many.
 _SHORTEST = 25
 _BLOCK = 100_000
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[\s|]+")
 _CJK_GAP = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff\uff00-\uffef])")
 
 

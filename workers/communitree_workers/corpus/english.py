@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from communitree_workers.corpus.candidates import CODE, NAME, NOUN, START, TERM, Candidate
+from communitree_workers.corpus.candidates import CODE, NAME, NOUN, START, TERM, VERB, Candidate
 from communitree_workers.corpus.english_words import (
     ARTICLE,
     BE,
@@ -28,7 +28,7 @@ from communitree_workers.corpus.english_words import (
     classify,
     is_loose,
 )
-from communitree_workers.corpus.lexicon import words
+from communitree_workers.corpus.lexicon import classes, words
 
 _TOKEN = re.compile(
     r"[\"`]{1,2}[A-Za-z_][\w.]*(?:\(\))?[\"`]{1,2}"  # one quoted word: a literal
@@ -39,6 +39,7 @@ _TOKEN = re.compile(
 )
 _PLACES = words("en_places")
 _ORGANIZATIONS = words("en_organizations")
+_STRUCTURAL = classes("en_classes")["structural"]
 _PLAIN_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof"})
 #: Where only a noun can follow.
 _BEFORE_NOUN = frozenset({ARTICLE, DETERMINER, PREPOSITION})
@@ -50,6 +51,8 @@ _LONGEST_NAME = 6
 
 def candidates(sentence: str) -> list[Candidate]:
     """Return the candidates of one sentence in order, with repetitions."""
+    if sentence.isupper() and sentence.count(" ") > 2:
+        sentence = sentence.lower()  # IN A SENTENCE LIKE THIS capitals mean nothing
     tokens = [classify(token) for token in _TOKEN.findall(sentence)]
     out: list[Candidate] = []
     n, i = len(tokens), 0
@@ -109,6 +112,8 @@ def _add_name(out: list[Candidate], run: list[Word], kind: int) -> None:
         parts = parts[1:]
     if not 0 < len(parts) <= _LONGEST_NAME:
         return
+    if len(parts) > 1 and parts[0].casefold() in _STRUCTURAL and all(_is_number(part) for part in parts[1:]):
+        return
     lower = [word[1].casefold() for word in run]
     if (lower[-1] in _ORGANIZATIONS and not parts[-1].isupper()) or (lower[0] in _ORGANIZATIONS and len(run) > 2):
         what = "organization"
@@ -124,6 +129,8 @@ def _add_name(out: list[Candidate], run: list[Word], kind: int) -> None:
 def _add_phrases(out: list[Candidate], run: list[Word], before: int, after: int) -> None:
     """Add the phrases of a run: verbs and empty words come off its edges, identifiers stand alone."""
     if run[0][0] != LITERAL and (before == VERBAL or (before == BE and run[0][1].endswith("ing"))):
+        if run[0][0] == COMMON and before == VERBAL:
+            out.append(Candidate(run[0][2], run[0][1].lower(), VERB, "term", run[0][2]))
         run, before = run[1:], BREAK
     if run and run[-1][0] == COMMON:
         verb = run[-1][1].endswith("ing") or len(run) > 1 or before not in _BEFORE_NOUN
@@ -167,6 +174,10 @@ def _phrase(run: tuple[Word, ...], noun: bool, preposition: bool) -> Candidate |
     key = " ".join([*[word[1].casefold() for word in run[:-1]], run[-1][2]])
     sure = len(run) > 1 or (noun and not (preposition and key.endswith("ing")))
     return Candidate(key, title, NOUN if sure else TERM, "term", key)
+
+
+def _is_number(part: str) -> bool:
+    return part[0].isdigit() or len(part) == 1
 
 
 def _is_plural(word: Word) -> bool:

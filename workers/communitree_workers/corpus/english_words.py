@@ -52,7 +52,7 @@ def classify(token: str) -> Word:
     if first in '"`' and len(token) > 2:
         inner = token.strip('"`').removesuffix("()")
         alone = token.endswith(("()", '()"', "()`")) or IDENTIFIER.fullmatch(inner) or _UPPER_CAMEL.fullmatch(inner)
-        if len(inner) < 2 or _is_noise(inner):
+        if len(inner) < 2 or _is_noise(inner) or inner.casefold() in _GENERIC:
             return BREAK, token, token, False
         return LITERAL, inner, inner.casefold(), bool(alone)
     if first.isdigit():

@@ -1,4 +1,4 @@
-"""The visible text of an HTML page: blocks become paragraphs, list items get a dash, `<pre>` keeps its lines."""
+"""The visible text of an HTML page: blocks become paragraphs, items get a dash, lines of `<pre>` stay, indented."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _BLOCKS = frozenset(
 )
 #: A new line is enough for these; other blocks are set apart by an empty line.
 _LINES = frozenset({"li", "tr", "dt", "dd"})
+#: In front of each line of `<pre>`: what of it is code is told from its lines, see `markup`.
+_INDENT = "    "
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
@@ -55,7 +57,11 @@ class _Visible(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.hidden:
             return
-        if not self.pre:
+        if self.pre:
+            data = data.replace("\n", "\n" + _INDENT)
+            if not self.parts or self.parts[-1].endswith("\n"):
+                data = _INDENT + data
+        else:
             data = _SPACE.sub(" ", data)
             if not self.parts or self.parts[-1].endswith("\n"):
                 data = data.lstrip(" ")

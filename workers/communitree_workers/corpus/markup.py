@@ -12,7 +12,9 @@ _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<!--.*?-->|&(?:[a-z]{2,8}|#\d{1,6
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)[ ][^\n]*$", re.M)
 _GRAMMAR = re.compile(r"^[ \t]*(?:[\w-]+[ \t]*)?(?:::=|\|[ \t])[^\n]*$", re.M)
 _INDENTED = re.compile(r"(?:\A|(?<=\n\n))(?:(?: {3,}|\t)[^\n]*\n(?:[ \t]*\n)?)+")
-_MARKS = re.compile(r"\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|^[ \t]*#{1,6}[ \t]|\[\d{1,3}\]|\|", re.M)
+_MARKS = re.compile(r"\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|^[ \t]*#{1,6}[ \t]|\[\d{1,3}\]", re.M)
+_EMPHASIS = re.compile(r"(?<![\w`])_([^\s_](?:[^_\n]{0,80}[^\s_])?)_(?![\w`(])")
+_FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~)([^\n]*)$", re.M)
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^\s*(?:def|class|for|while|if|elif|else|try|except|return|import|from|with|print|raise|async|await|@\w|#)\b"
     r"|\w\(.*\)\s*:?$|\s[=!<>+*/%&|-]=?\s|\w=\w|::=|^\s*[\w.]+\(|->|\[.*\]|^\s*\S{0,12}$"
@@ -22,7 +24,7 @@ _CODE_LINE = re.compile(
 def prose(text: str) -> str:
     """Return the text with code and markup blanked; same length, so that offsets into it fit the original."""
     if "```" in text or "~~~" in text:
-        text = _FENCE.sub(_blank, text)
+        text = _FENCE.sub(_blank, _without_end_of_fence(text))
     if "<" in text:
         text = _TAG.sub(_blank, text)
     if "://" in text or "www." in text:
@@ -37,16 +39,35 @@ def prose(text: str) -> str:
     if "***" in text or "---" in text or "===" in text or "~~~" in text or '"""' in text or "^^^" in text:
         # A ruler ends a heading: a full stop's work is done by an empty line.
         text = _RULER.sub(_ruler, text)
-    if "*" in text or "#" in text or "[" in text or "|" in text:
+    if "*" in text or "#" in text or "[" in text:
         text = _MARKS.sub(_blank, text)
+    if "_" in text:
+        text = _EMPHASIS.sub(r" \1 ", text)
+    return text
+
+
+def _without_end_of_fence(text: str) -> str:
+    """Blank the end of a code block that began before the text, as where a document was cut into text units."""
+    fences = list(_FENCE_LINE.finditer(text))
+    if not fences or fences[0][1].strip():
+        return text
+    before = [line for line in text[: fences[0].start()].splitlines() if line.strip()]
+    code = sum(1 for line in before if _CODE_LINE.search(line))
+    goes_on = len(fences) > 1 and bool(fences[1][1].strip())  # the next one opens, so this one closes
+    if goes_on or (len(fences) % 2 == 1 and len(before) > 1 and code * 2 > len(before)):
+        end = fences[0].end()
+        return _spaces(text[:end]) + text[end:]
     return text
 
 
 def _blank(match: re.Match[str]) -> str:
-    found = match.group()
-    if "\n" not in found:
-        return " " * len(found)
-    return "\n".join(" " * len(line) for line in found.split("\n"))
+    return _spaces(match.group())
+
+
+def _spaces(text: str) -> str:
+    if "\n" not in text:
+        return " " * len(text)
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def _ruler(match: re.Match[str]) -> str:

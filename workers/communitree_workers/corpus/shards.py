@@ -67,6 +67,7 @@ class FlatShards:
             sentences.append((shard.sentences, offset, number))
             offset += n
         self.all_forms = pa.concat_tables(forms) if forms else None
+        self.form_kind = _numbers(self.all_forms["kind"]) if self.all_forms is not None else np.zeros(0, dtype=np.int64)
         self._read_forms(offset, text_units.num_rows)
         self._read_sentences(sentences, units, text_units)
 
@@ -121,7 +122,7 @@ class FlatShards:
         self.form_count = np.bincount(form[self.first[self.mention_sentence]], minlength=n)
         if not n or self.all_forms is None:
             return
-        kind = _numbers(self.all_forms["kind"])
+        kind = self.form_kind
         size = len(self.forms.keys)
         counts = np.bincount(self.key_of * KINDS + kind, weights=self.form_count, minlength=size * KINDS)
         counts = counts.astype(np.int64).reshape(size, KINDS)

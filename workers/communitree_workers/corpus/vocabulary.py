@@ -14,7 +14,7 @@ import numpy as np
 import rjieba
 from numpy.typing import NDArray
 
-from communitree_workers.corpus.candidates import CODE, KINDS, NAME, NOUN, START, TERM
+from communitree_workers.corpus.candidates import CODE, KINDS, NAME, NOUN, START, TERM, VERB
 from communitree_workers.corpus.lexicon import words
 from communitree_workers.text.words import is_cjk
 
@@ -64,7 +64,7 @@ def choose(forms: Forms) -> tuple[Ints, list[str]]:
 
 def _verdict(key: str, parts: str, what: str, counts: list[int], text_units: int) -> tuple[bool, str]:
     """Say whether a candidate is an entity, and of which type."""
-    total = sum(counts)
+    total = sum(counts) - counts[VERB]
     several = " " in parts
     rare = 1 if several and text_units <= _SMALL else 2
     common = counts[NOUN] + counts[TERM]
@@ -85,7 +85,9 @@ def _verdict(key: str, parts: str, what: str, counts: list[int], text_units: int
         ) else what
     if several:
         return total >= 2, "term"
-    return total >= 3 and len(key) > 2 and counts[NOUN] >= max(1.0, _NOUN_SHARE * common) and key not in _SOFT, "term"
+    return total >= 3 and len(key) > 2 and counts[NOUN] >= max(
+        1.0, _NOUN_SHARE * (common + counts[VERB])
+    ) and key not in _SOFT, "term"
 
 
 def _fallback(parts: str, index: dict[str, int], kept: NDArray[np.bool_]) -> int:
@@ -165,4 +167,4 @@ def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints, full_na
 _SOFT = words("en_soft")
 _EDGES = words("zh_edges")
 _SURNAMES = frozenset(c for entry in words("zh_surnames") for c in ([entry] if len(entry) == 2 else entry))
-assert KINDS == 5
+assert KINDS == 6

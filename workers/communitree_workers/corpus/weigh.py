@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from communitree_workers.corpus.candidates import VERB
 from communitree_workers.corpus.describe import describe
 from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
 from communitree_workers.corpus.pairs import weighed_pairs
@@ -34,7 +35,7 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     read = FlatShards(shards, text_units)
     target, types = choose(read.forms)
     entity = target[read.mention_key]
-    live = entity >= 0
+    live = (entity >= 0) & (read.form_kind[read.mention_form] != VERB)
     sentence, position, entity = read.mention_sentence[live], read.mention_position[live], entity[live]
     kept, entity = np.unique(entity, return_inverse=True)
     entity = entity.astype(np.int64)
@@ -72,7 +73,7 @@ def _titles(read: FlatShards, target: Ints, kept: Ints) -> tuple[list[str], list
     own = np.full(len(target), -1, dtype=np.int64)
     own[kept] = np.arange(len(kept))
     same = own[read.key_of]
-    rows = np.flatnonzero(same >= 0)
+    rows = np.flatnonzero((same >= 0) & (read.form_kind != VERB))
     titles = commonest(read.all_forms["title"].take(pa.array(rows)), same[rows], read.form_count[rows], len(kept))
     # Only what was merged as the same thing is an alias; a longer phrase that fell back on a part of it is not.
     aliases: list[list[str]] = [[] for _ in range(len(kept))]
