@@ -50,3 +50,15 @@ def one_commit(events: list[dict[str, Any]]) -> None:
 def shape(tree: dict[str, Any]) -> list[tuple[str, int, int, str]]:
     """What two trees of one corpus must share: key, level, number and title of every community."""
     return [(c["key"], c["level"], c["id"], c["title"]) for c in tree["communities"]]
+
+
+#: Keys that live without a TTL while nothing runs: counters, and streams and sets that are trimmed as they grow.
+_LASTING = (
+    "communitree:epoch", "communitree:watermark", "communitree:lanes", "communitree:waiting", "communitree:jobs:",
+    "communitree:results:", "communitree:dead:", "communitree:requests:", "_kombu.binding",
+)  # fmt: skip
+
+
+def unowned(redis: Any) -> list[str]:
+    """At rest every key has a time to live, or is one of the few that last; return the others."""
+    return [k for k in map(str, redis.scan_iter("*")) if redis.ttl(k) == -1 and not k.startswith(_LASTING)]

@@ -1,0 +1,144 @@
+"""Nothing grows for ever: `gc` takes what nothing needs and nothing else, `delete` all of a corpus, Redis forgets."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from communitree.client import Client
+from communitree_shared.results import IndexResult
+from support.oracles import unowned
+from support.provider import Provider
+from support.stack import Stack
+
+
+@pytest.fixture(scope="module")
+def client(stack: Stack) -> Any:
+    with stack.client() as made:
+        yield made
+
+
+@pytest.fixture
+def source(topics: Path, tmp_path: Path) -> Path:
+    """A copy of the corpus that a test may change."""
+    copy = tmp_path / "source"
+    shutil.copytree(topics, copy)
+    return copy
+
+
+def change(source: Path) -> None:
+    """Take one document away and write another anew."""
+    first, second, *_ = sorted(source.iterdir())
+    first.unlink()
+    second.write_text(second.read_text() + " The Assertion of Ada Lovelace was quoted by Charles Babbage.", "utf-8")
+
+
+def keys(client: Client) -> set[str]:
+    return set(client._store.keys(client._jobs.keys.root))
+
+
+def index(client: Client, source: Path, corpus: str) -> IndexResult:
+    result = client.index(source, corpus)
+    assert result.status == "published", result
+    return result
+
+
+def test_gc_takes_what_only_old_versions_needed(stack: Stack, client: Client, provider: Provider, source: Path) -> None:
+    provider.reset()
+    first = index(client, source, "old and new")
+    assert client.ask("old and new", "What is said of assignment?").status == "answered"
+    change(source)
+    second = index(client, source, "old and new")
+    assert client.ask("old and new", "What is said of assignment?").status == "answered"
+    before = keys(client)
+    young = client.collect(older_than=3600)
+    assert (young["versions"], young["objects"]) == ([], 0)
+    told = client.collect(older_than=0, dry_run=True)
+    assert keys(client) == before
+    assert told["versions"] == [f"old and new/{first.version}"]
+    assert told["documents"] == 2
+    assert told["units"] > 0
+    assert told["batches"] > 0
+    assert told["jobs"] >= 4
+    done = client.collect(older_than=0)
+    assert {**done, "dry_run": True} == told
+    assert len(before) - len(keys(client)) == done["objects"]
+    assert client.collect(older_than=0)["objects"] == 0
+    # What is published is whole, and the next index finds everything that it made.
+    assert client.tree("old and new").version == second.version
+    assert client.ask("old and new", "What else is said of assignment?").status == "answered"
+    provider.reset()
+    again = index(client, source, "old and new")
+    assert again.reports.generated == 0
+    assert again.reports.reused + again.reports.extractive == again.counts.reports
+    assert provider.stats()["requests"] == 0
+
+
+def test_gc_leaves_alone_what_runs_and_what_is_published_meanwhile(
+    stack: Stack, client: Client, provider: Provider, source: Path
+) -> None:
+    provider.reset()
+    calm = index(client, source, "published meanwhile")
+    change(source)
+    provider.reset(latency=0.3)
+    stop, runs = threading.Event(), list[dict[str, Any]]()
+
+    def collect() -> None:
+        with stack.client() as own:
+            while not stop.wait(0.05):
+                runs.append(own.collect(older_than=0))
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    try:
+        jobs = [client.submit_index(source, corpus) for corpus in ("published meanwhile", "running", "beside")]
+        asked = [client.submit_query("published meanwhile", f"What is number {n}?").job for n in range(5)]
+        results = [client.wait_index(job, timeout=100) for job in jobs]
+        answers = [client.wait(job, timeout=100) for job in asked]
+    finally:
+        stop.set()
+        thread.join()
+    assert len(runs) > 3
+    assert [r.status for r in results] == ["published"] * 3
+    assert [r.reports.failed for r in results] == [0] * 3
+    assert {r.counts.documents for r in results} == {calm.counts.documents - 1}
+    assert {a.status for a in answers} <= {"answered", "failed"}  # a result may be collected before it is read
+    client.collect(older_than=0)
+    for corpus in ("published meanwhile", "running", "beside"):
+        assert client.ask(corpus, "What is left?").status == "answered"
+
+
+def test_delete_takes_all_of_a_corpus_and_of_no_other(client: Client, provider: Provider, source: Path) -> None:
+    provider.reset()
+    jobs: dict[str, list[str]] = {}
+    for corpus in ("kept", "taken 走"):
+        made = client.submit_index(source, corpus)
+        client.wait_index(made)
+        asked = client.submit_query(corpus, "What is a statement?").job
+        client.wait_answer(asked)
+        jobs[corpus] = [made, asked]
+    others = keys(client)
+    removed = client.delete("taken 走")
+    left = keys(client)
+    gone = others - left
+    assert removed >= len(gone) > 0
+    assert not [k for k in left if "taken" in k or any(job in k for job in jobs["taken 走"])]
+    assert not [k for k in gone if "kept" in k or any(job in k for job in jobs["kept"])]
+    redis = client._redis
+    names = [str(k) for k in redis.scan_iter("*")]
+    assert not [k for k in names if "taken" in k or any(job in k for job in jobs["taken 走"])]
+    assert any(job in k for k in names for job in jobs["kept"])
+    assert not [f for _, f in redis.xrange("communitree:results:default") if f.get("corpus") == "taken 走"]
+    assert client.ask("kept", "What is an expression?").status == "answered"
+
+
+def test_at_rest_every_key_of_redis_has_an_end_or_an_owner(client: Client, provider: Provider) -> None:
+    until = time.monotonic() + 30
+    while left := unowned(client._redis):
+        assert time.monotonic() < until, left
+        time.sleep(0.3)
