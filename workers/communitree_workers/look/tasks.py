@@ -24,6 +24,7 @@ from communitree_shared.tables import (
 from communitree_workers.corpus.export import export as export_tables
 from communitree_workers.look.planning import plans
 from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.formats import check_format
 from communitree_workers.runtime.runner import Handler
 
 #: Characters shown around a text unit.
@@ -41,6 +42,7 @@ def look(context: UnitContext) -> Outcome:
     request = context.look_request()
     if request.op not in OPS:
         raise UsageError(f"There is no look {request.op!r}.", hint=f"Looks: {', '.join(OPS)}.")
+    check_format(context, request.corpus, request.version)
     found = OPS[request.op](context, request)
     key = context.keys.job(context.message.job, "result.json")
     context.services.store.put(key, orjson.dumps({"result": found}))

@@ -37,6 +37,7 @@ from communitree_workers.report.records import Report
 from communitree_workers.report.table import report_table
 from communitree_workers.report.tasks import TABLES, gather, usage_of
 from communitree_workers.runtime.context import Outcome, UnitContext
+from communitree_workers.runtime.formats import TABLES_FORMAT
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 from communitree_workers.tables.check import check_tables
@@ -80,7 +81,7 @@ def publish(context: UnitContext) -> Outcome:
         "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
         "settings": request.settings,
         "result": result.model_dump(), "tree": stats, "extract": {k: v for k, v in plan.items() if k != "units"},
-        "format": 1,
+        "format": TABLES_FORMAT,
     }  # fmt: skip
     store.put_json(keys.needs(request.corpus, request.version), needs(context, request, plan))
     store.put(keys.manifest(request.corpus, request.version), orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))

@@ -20,18 +20,32 @@ from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Coverage, Selection
 from communitree_shared.settings import ModelSettings, ModelStage
-from communitree_shared.tables import COMMUNITY_REPORTS, TEXT_UNITS
+from communitree_shared.tables import (
+    COMMUNITIES,
+    COMMUNITY_REPORTS,
+    COVARIATES,
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+)
 from communitree_workers.prompts import load
 from communitree_workers.query.batch import Batch, make_batches
-from communitree_workers.query.corpus_view import CorpusView
+from communitree_workers.query.corpus_view import FORMAT, CorpusView
 from communitree_workers.query.map import static_tokens
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rows import report_rows, text_rows
 from communitree_workers.query.select.common import Selected
+from communitree_workers.query.view import build_view
 from communitree_workers.runtime.context import UnitContext
+from communitree_workers.runtime.formats import check_format
 
-#: Name of the stored view beside a version's tables.
-VIEW = "view.bin"
+#: Name of the stored view beside a version's tables. Each format has a name of its own: while an upgrade rolls, workers
+#: of two releases read the same version.
+VIEW = f"view-{FORMAT}.bin"
+
+#: What the view is made of.
+VIEW_TABLES = (COMMUNITIES, COMMUNITY_REPORTS, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
 
 #: Part of the hash that finds a selection's batches again: rises when they would be cut otherwise.
 CUT_FORMAT = 1
@@ -48,11 +62,21 @@ class CutBatch:
 
 
 def load_view(context: UnitContext, corpus: str, version: str) -> CorpusView:
-    """Return the view of a version, from the process's cache where it is there."""
-    key = context.keys.artifact(corpus, version, VIEW)
+    """Return the view of a version, from the process's cache where it is there.
+
+    One that another release published has no view of our format: it is made from the tables, and kept beside the other.
+
+    Raises:
+        CorpusNotFound: the version is gone. IntegrityError: its tables cannot be read by this release.
+    """
+    store, key = context.services.store, context.keys.artifact(corpus, version, VIEW)
 
     def read() -> tuple[CorpusView, int]:
-        data = context.services.store.get(key)
+        data = store.find(key)
+        if data is None:
+            check_format(context, corpus, version)
+            data = build_view(context.read(corpus, version, *VIEW_TABLES)).to_bytes()
+            store.put_new(key, data)
         return CorpusView.from_bytes(data), 2 * len(data)
 
     view: CorpusView = context.services.value(key + "#view", read)
