@@ -283,7 +283,7 @@ class Client:
                 f"Job {job} has not ended: it is {record.get('state', 'unknown')}.",
                 hint=f"`communitree job {job} --follow` waits for it.",
             )
-        request = self._store.find_json(self._jobs.keys.job(job, "request.json")) or {}
+        request = {} if raw else self._store.find_json(self._jobs.keys.job(job, "request.json")) or {}
         return as_result(job, record, raw, request)
 
     def wait_answer(self, job: str, timeout: float | None = None) -> Answer:

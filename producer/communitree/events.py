@@ -27,6 +27,9 @@ _WORDS = frozenset(("type", "stage", "kind", "unit", "text", "message", "reason"
 
 _BLOCK_MS = 1000
 
+#: Events come in bursts (a batch ends, and the next one): so many seconds of them are read together.
+_GATHER = 0.005
+
 #: So long a job may be unknown to Redis (which may have lost it) before following it is given up.
 _LOST_SECONDS = 60.0
 
@@ -120,6 +123,7 @@ def follow(
             if event.type == ENDED_EVENT:
                 return
         if found:
+            time.sleep(_GATHER)
             continue
         state = jobs.record(job).get("state", "")
         if state in ENDED and not jobs.ledger.events(jobs.tenant, job, cursor):
