@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from communitree.sources import gather
+from communitree_shared.options import ExtractOptions, IndexOptions, ReadOptions
+from communitree_shared.tokens import count
 from support.provider import Provider
 from support.stack import FAST, Stack, running_stack
 
@@ -57,7 +61,8 @@ def test_each_loss_is_counted_and_its_text_is_held(
     stack: Stack, provider: Provider, people: Path, tmp_path: Path
 ) -> None:
     provider.reset(error_rate=0.05, rate_429=0.05, malformed_rate=0.25, refused_text="Forbidden Ledger")
-    first = index(stack, str(people), "--corpus", "people", "--claims", "--max-gleanings", "2")
+    few_tokens = ("--max-description-tokens", "60")
+    first = index(stack, str(people), "--corpus", "people", "--claims", "--max-gleanings", "2", *few_tokens)
     assert first["status"] == "partial"
     assert first["counts"]["text_units"] == DOCUMENTS
     assert (first["coverage"]["entities"], first["coverage"]["text_units"]) == (1.0, 1.0)
@@ -78,6 +83,9 @@ def test_each_loss_is_counted_and_its_text_is_held(
     assert len(claims) == first["counts"]["claims"] > 50
     assert {c["entity_id"] for c in claims} <= ids
     assert first["counts"]["entities"] >= len({person(n) for n in range(DOCUMENTS + 6)})
+    # Descriptions that grew over the limit were summarised.
+    assert provider.stats()["kinds"]["text"] > 0
+    assert max(count(e["description"]) for e in table(stack, "people", "entities", tmp_path)) <= 100
     calls = first["llm"]["by_stage"]["extract"]
     assert calls["calls"] >= 3 * (DOCUMENTS - 1)
     assert sum(n for kind, n in provider.stats()["kinds"].items()) >= calls["calls"]
@@ -86,7 +94,8 @@ def test_each_loss_is_counted_and_its_text_is_held(
     second = index(stack, str(people), "--corpus", "people")
     assert second["status"] == "published"
     assert second["changes"] == []
-    assert provider.stats()["kinds"] == {"extract": 3, "claims": 1}
+    asked = provider.stats()["kinds"]
+    assert (asked["extract"], asked["claims"]) == (3, 1)
 
 
 def test_settings_are_kept_and_a_changed_one_says_what_it_makes_anew(
@@ -143,3 +152,27 @@ def test_spacy_that_is_not_installed_is_said_with_its_remedy(stack: Stack, peopl
     assert done.code == 4
     assert "spaCy" in json.dumps(done.json)
     assert "communitree[nlp]" in json.dumps(done.json)
+
+
+def test_order_shards_and_workers_change_no_table(stack: Stack, topics: Path, tmp_path: Path) -> None:
+    gathered = gather([topics])
+    corpora = []
+    with stack.client() as client:
+        for corpus, shard_units in (("in-order", 32), ("shuffled", 1)):
+            options = IndexOptions(
+                read=ReadOptions(chunk_tokens=200, chunk_overlap=40),
+                extract=ExtractOptions(extractor="builtin", shard_units=shard_units),
+            )
+            result = client.wait_index(client.submit_index(gathered, corpus, options))
+            assert result.status == "published"
+            corpora.append({path.name: pq.read_table(path) for path in client.export(corpus, tmp_path / corpus)})
+            random.Random(5).shuffle(gathered.documents)
+            if corpus == "in-order":
+                more = stack.start("worker", "cpu")
+    more.terminate()
+    more.communicate(timeout=60)
+    one, other = corpora
+    assert one["text_units.parquet"].num_rows > 40
+    assert one["community_reports.parquet"].num_rows > 10
+    assert one.keys() == other.keys()
+    assert [name for name, table in one.items() if not table.equals(other[name])] == []

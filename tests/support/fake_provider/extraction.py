@@ -18,15 +18,20 @@ _CHINESE = re.compile(r"[王李张贾林薛史][\u4e00-\u9fff]{2}(?=[，。、�
 FIRST, MORE = 8, 3
 
 
-def names_of(prompt: str) -> list[str]:
-    """Return the names of a prompt's passage, each once."""
-    passage = _REPLY.split(_PASSAGE.split(prompt)[1 if _PASSAGE.search(prompt) else 0])[0]
+def passage_of(prompt: str) -> str:
+    """Return the passage of a prompt."""
+    return _REPLY.split(_PASSAGE.split(prompt)[1 if _PASSAGE.search(prompt) else 0])[0]
+
+
+def names_of(passage: str) -> list[str]:
+    """Return the names of a passage, each once."""
     return list(dict.fromkeys([*_ENGLISH.findall(passage), *_CHINESE.findall(passage)]))
 
 
 def graph(prompt: str) -> str:
     """Return entities and relationships; as GraphRAG's tuples where the prompt shows them."""
-    names = names_of(prompt)
+    passage = passage_of(prompt)
+    names, where = names_of(passage), " ".join(passage.split())[-24:]
     chosen = names[FIRST : FIRST + MORE] if _GLEANING.search(prompt) else names[:FIRST]
     pairs = list(itertools.pairwise(chosen))
     if "<|>" in prompt:
@@ -35,7 +40,7 @@ def graph(prompt: str) -> str:
         return "##\n".join(records) + "<|COMPLETE|>"
     body: dict[str, Any] = {
         "entities": [
-            {"title": name, "type": "person", "description": f"{name} is named in the text."} for name in chosen
+            {"title": name, "type": "person", "description": f"{name} is named before: {where}"} for name in chosen
         ],
         "relationships": [
             {"source": a, "target": b, "description": f"{a} is named with {b}.", "strength": 2} for a, b in pairs

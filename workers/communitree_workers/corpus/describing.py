@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
+
+import pyarrow as pa
 
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
@@ -12,7 +15,8 @@ from communitree_shared.options import IndexOptions
 from communitree_shared.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.extract_model import describe_messages
-from communitree_workers.corpus.long_descriptions import long_descriptions, with_descriptions
+from communitree_workers.corpus.fetching import in_order
+from communitree_workers.corpus.long_descriptions import long_descriptions, with_summaries
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
@@ -30,11 +34,11 @@ def open_describing(
     found = long_descriptions(tables, options.extract)
     prompt = load("describe", language, options.prompts)
     units: dict[str, Unit] = {}
-    index: dict[str, str] = {}
+    index: dict[str, dict[str, str]] = {ENTITIES: {}, RELATIONSHIPS: {}}
     for entry in found:
         parts = [context.message.tenant, model, prompt, str(options.extract.max_description_tokens), entry.title]
         identity = hashlib.sha256("\n".join([*parts, *entry.descriptions]).encode()).hexdigest()[:40]
-        index[entry.id] = identity
+        index[entry.table][entry.id] = identity
         key = keys.build(request.corpus, request.version, f"describe/{identity}.json")
         body = {"title": entry.title, "descriptions": entry.descriptions}
         store.put_json(key, body)
@@ -75,14 +79,21 @@ def described(context: UnitContext) -> Outcome:
     request, options = context.corpus_request()
     keys, store = context.keys, context.services.store
     index = store.get_json(keys.build(request.corpus, request.version, "describe.json"))
-    summaries = {}
-    for row, identity in index.items():
-        data = store.find(keys.unit(request.corpus, "describe", identity))
-        if data is not None:
-            summaries[row] = data.decode()
-    tables = context.read(request.corpus, request.version, *TABLES, made_by="long")
-    tables, cut = with_descriptions(tables, summaries, options.extract)
-    context.write(request.corpus, request.version, tables, made_by="merge")
+    cut = summarised = 0
+    folder = keys.units(request.corpus, "describe")
+
+    def shortened(table: pa.Table, rows: dict[str, str]) -> pa.Table:
+        nonlocal cut, summarised
+        found = in_order(rows.values(), lambda identity: store.find(folder + identity))
+        summaries = {row: data.decode() for row, data in zip(rows, found, strict=True) if data is not None}
+        table, left = with_summaries(table, summaries, options.extract)
+        summarised, cut = summarised + len(summaries), cut + left
+        return table
+
+    for name in TABLES:
+        rows = index.get(name)
+        change = partial(shortened, rows=rows) if rows else None
+        context.carry(request.corpus, request.version, name, "long", "merge", change)
     if cut:
         key = keys.build(request.corpus, request.version, "extract.json")
         plan = store.get_json(key)
@@ -90,4 +101,4 @@ def described(context: UnitContext) -> Outcome:
         plan["warnings"] = [*(w for w in plan["warnings"] if w not in told), *told]
         store.put_json(key, plan)
     context.step(Step("cluster", "communitree.corpus.cluster.v1"))
-    return Outcome(data={"cut": cut}, event={"summarised": len(summaries), "cut": cut})
+    return Outcome(data={"cut": cut}, event={"summarised": summarised, "cut": cut})

@@ -32,33 +32,35 @@ def long_descriptions(tables: Tables, options: ExtractOptions) -> list[LongDescr
     for name in (ENTITIES, RELATIONSHIPS):
         table = tables[name]
         columns = ("title",) if name == ENTITIES else ("source", "target")
-        for row, text in _long(table, options):
+        for row, text in _long(table["description"], options):
             title = " — ".join(table[column][row].as_py() for column in columns)
             out.append(LongDescription(name, table["id"][row].as_py(), title, text.split("\n")))
     return out
 
 
-def with_descriptions(tables: Tables, summaries: Mapping[str, str], options: ExtractOptions) -> tuple[Tables, int]:
-    """Return the tables with summaries (by id) in place, and how many other descriptions had to be cut to the limit."""
-    out, cut = dict(tables), 0
-    for name in (ENTITIES, RELATIONSHIPS):
-        table = tables[name]
-        short = {row: _shortened(text, options) for row, text in _long(table, options)}
-        cut += len(short)
-        if summaries:
-            wanted = pc.index_in(one_chunk(table["id"]), value_set=pa.array(list(summaries)))
-            for row in np.flatnonzero(pc.is_valid(wanted).to_numpy(zero_copy_only=False)).tolist():
-                if summary := summaries[table["id"][row].as_py()]:
-                    cut -= row in short
-                    short[row] = summary
-        if short:
-            out[name] = _replaced(table, short)
-    return out, cut
+def with_summaries(table: pa.Table, summaries: Mapping[str, str], options: ExtractOptions) -> tuple[pa.Table, int]:
+    """Return a table with summaries (by id) in place, and how many other descriptions had to be cut to the limit."""
+    short = {row: _shortened(text, options) for row, text in _long(table["description"], options)}
+    cut = len(short)
+    wanted = pc.index_in(one_chunk(table["id"]), value_set=pa.array(list(summaries), pa.string()))
+    for row in np.flatnonzero(pc.is_valid(wanted).to_numpy(zero_copy_only=False)).tolist():
+        if summary := summaries[table["id"][row].as_py()]:
+            cut -= row in short
+            short[row] = summary
+    at = table.schema.get_field_index("description")
+    column = _replaced(table["description"], short)
+    return table.set_column(at, "description", column), cut
 
 
-def _long(table: pa.Table, options: ExtractOptions) -> Iterator[tuple[int, str]]:
+def cut_to_limit(texts: pa.Array, options: ExtractOptions) -> tuple[pa.Array, int]:
+    """Return a column of descriptions without the last parts of those above the limit, and how many these were."""
+    short = {row: _shortened(text, options) for row, text in _long(texts, options)}
+    return _replaced(texts, short), len(short)
+
+
+def _long(column: pa.Array | pa.ChunkedArray, options: ExtractOptions) -> Iterator[tuple[int, str]]:
     """Yield row and text of descriptions above the limit; a token has a byte or more, so short ones are not counted."""
-    texts = one_chunk(table["description"])
+    texts = one_chunk(column)
     limit = options.max_description_tokens
     for row in np.flatnonzero(pc.binary_length(texts).to_numpy() > limit).tolist():
         text = texts[row].as_py()
@@ -66,15 +68,15 @@ def _long(table: pa.Table, options: ExtractOptions) -> Iterator[tuple[int, str]]
             yield row, text
 
 
-def _replaced(table: pa.Table, texts: dict[int, str]) -> pa.Table:
-    """Return the table with the descriptions of these rows replaced."""
-    at = table.schema.get_field_index("description")
-    old = one_chunk(table["description"])
+def _replaced(column: pa.Array | pa.ChunkedArray, texts: Mapping[int, str]) -> pa.Array:
+    """Return the column with the texts of these rows replaced."""
+    old = one_chunk(column)
+    if not texts:
+        return old
     rows = sorted(texts)
     mask = np.zeros(len(old), dtype=bool)
     mask[rows] = True
-    new = pc.replace_with_mask(old, pa.array(mask), pa.array([texts[row] for row in rows], old.type))
-    return table.set_column(at, "description", new)
+    return pc.replace_with_mask(old, pa.array(mask), pa.array([texts[row] for row in rows], old.type))
 
 
 def _fits(description: str, options: ExtractOptions) -> bool:

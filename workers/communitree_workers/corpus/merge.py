@@ -12,7 +12,7 @@ from communitree_shared.errors import IntegrityError
 from communitree_shared.options import ExtractOptions
 from communitree_shared.tables import TEXT_UNITS
 from communitree_workers.corpus.assemble import assemble
-from communitree_workers.corpus.long_descriptions import with_descriptions
+from communitree_workers.corpus.long_descriptions import cut_to_limit
 from communitree_workers.corpus.runs import HELD
 from communitree_workers.corpus.shards import Shard
 from communitree_workers.corpus.unite import unite
@@ -54,11 +54,13 @@ def merge_compact(
         graph = unite(_of_kind(dict, first, values), units["id"].to_pylist(), held)
     else:
         graph = weigh(_of_kind(Shard, first, values) if first is not None else (), units)
+    cut = 0
+    if not keep_long:  # before there are tables: each column is replaced while little else is held
+        graph.descriptions, entities_cut = cut_to_limit(graph.descriptions, options)
+        graph.edge_descriptions, edges_cut = cut_to_limit(graph.edge_descriptions, options)
+        cut = entities_cut + edges_cut
     made, stats = assemble(units, graph)
-    merged = {**tables, **made}
-    if not keep_long:
-        merged, stats["descriptions_cut"] = with_descriptions(merged, {}, options)
-    return merged, stats
+    return {**tables, **made}, stats if keep_long else {**stats, "descriptions_cut": cut}
 
 
 def read_shard(data: bytes) -> Shard | dict[str, Any]:

@@ -159,10 +159,18 @@ class UnitContext:
             with io.to_file(name, table) as path:
                 self.services.store.put_file(key, path)
 
-    def carry(self, corpus: str, version: str, name: str, made_by: str, onward: str) -> None:
-        """Pass a table on, from one step to another, as it is."""
+    def carry(
+        self, corpus: str, version: str, name: str, made_by: str, onward: str,
+        change: Callable[[pa.Table], pa.Table] | None = None,
+    ) -> None:  # fmt: skip
+        """Pass a table on, from one step to another: as it is, or changed. No other table is held meanwhile."""
         data = self.services.store.get(self._table(corpus, version, name, made_by))
-        self.services.store.put(self._table(corpus, version, name, onward), data)
+        if change is None:
+            self.services.store.put(self._table(corpus, version, name, onward), data)
+            return
+        table = change(io.from_bytes(data))
+        del data
+        self.write(corpus, version, {name: table}, made_by=onward)
 
     def _table(self, corpus: str, version: str, name: str, made_by: str) -> str:
         if made_by:
