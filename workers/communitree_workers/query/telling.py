@@ -46,4 +46,4 @@ class Telling:
 
     async def _event(self, kind: str, **fields: str) -> None:
         with contextlib.suppress(CommunitreeError):
-            await self.context.to_thread(lambda: self.context.tell(kind, **fields))
+            await self.context.in_ledger(lambda: self.context.tell(kind, **fields))

@@ -55,7 +55,7 @@ async def rewrite(context: UnitContext) -> Outcome:
         alone, usage = parse_rewrite(reply.text, request.question), call.spent
     data = json.dumps({"question": alone, "usage": usage.model_dump()}, ensure_ascii=False).encode()
     await context.save(context.keys.job(context.message.job, "question.json"), data)
-    await context.to_thread(context.step, Step("plan-alone", "communitree.query.plan.v1", {"alone": True}))
+    await context.in_ledger(context.step, Step("plan-alone", "communitree.query.plan.v1", {"alone": True}))
     return Outcome(event={"question": alone})
 
 
@@ -150,7 +150,7 @@ async def rate(context: UnitContext) -> Outcome:
     language = answer_language(question, options)
     prompt = load("rate", language, options.prompts)
     keys = {c: _rating_key(context, request.corpus, prompt, question, texts[c], options) for c in wanted}
-    known = await context.to_thread(_known, context, keys) if options.cache else {}
+    known = await context.in_ledger(_known, context, keys) if options.cache else {}
     ratings: dict[int, float | None] = dict(known)
     missing = [c for c in wanted if c not in known]
     call = context.call(usd=context.args.get("usd", options.selection.budget_usd))
@@ -170,7 +170,7 @@ async def rate(context: UnitContext) -> Outcome:
                 votes[community].append(rating)
         fresh = {c: vote(v) for c, v in votes.items()}
         ratings |= fresh
-        await context.to_thread(_keep, context, {keys[c]: r for c, r in fresh.items() if r is not None})
+        await context.in_ledger(_keep, context, {keys[c]: r for c, r in fresh.items() if r is not None})
     usage = call.spent.model_copy(update={"cached": call.spent.cached + len(known)})
     return Outcome(data={"ratings": ratings, "usage": usage.model_dump()}, event={"rated": len(missing)})
 

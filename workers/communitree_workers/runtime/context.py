@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -132,6 +133,13 @@ class UnitContext:
         if isinstance(self.services.loop, LoopHere):
             return work(*args)
         return await asyncio.to_thread(work, *args)
+
+    async def in_ledger(self, work: Callable[..., T], *args: Any) -> T:
+        """Run a call of the ledger without holding up the loop, and without waiting behind reads of a slow store."""
+        loop = self.services.loop
+        if isinstance(loop, LoopHere):
+            return work(*args)
+        return await asyncio.get_running_loop().run_in_executor(loop.ledger_calls, functools.partial(work, *args))
 
     # --- tables of a version --------------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         # Reads and writes of objects, so that a slow store does not hold up the loop.
         self.loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(64, thread_name_prefix="objects"))
+        # Calls of the ledger have threads of their own: behind sixty-four reads of a slow store none would be told.
+        self.ledger_calls = concurrent.futures.ThreadPoolExecutor(16, thread_name_prefix="ledger")
         threading.Thread(target=self._run, name="loop", daemon=True).start()
 
     def _run(self) -> None:
