@@ -1,4 +1,4 @@
-"""Rubbish from many seeds at queues and the intake for five minutes: every worker lives, the next question is answered."""
+"""Rubbish from many seeds at queues and the intake for five minutes: every worker lives, every question is answered."""
 
 from __future__ import annotations
 
