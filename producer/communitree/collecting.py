@@ -87,7 +87,7 @@ def _corpus(jobs: Jobs, corpus: str, before: float, found: Found, dry_run: bool)
 def _loose(jobs: Jobs, corpus: str, kept: set[str], before: float) -> dict[str, list[str]]:
     """Return the units, documents and batches that no kept version needs."""
     store, keys = jobs.store, jobs.keys
-    needs = [store.find_json(keys.needs(corpus, version)) for version in sorted(kept)]
+    needs: list[Any] = [store.find_json(keys.needs(corpus, version)) for version in sorted(kept)]
     folder = keys.corpus(corpus)
     loose: dict[str, list[str]] = {"units": [], "documents": [], "batches": []}
     if all(need is not None for need in needs):  # a version of an older release does not tell: then nothing goes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import urllib3
-from minio.credentials import Credentials
 from minio.credentials.providers import (
     AWSConfigProvider,
     ChainedProvider,
@@ -45,14 +44,13 @@ class _OfTheMachine(Provider):
             [EnvAWSProvider(), AWSConfigProvider(), IamAwsProvider(http_client=http, region=region)]
         )
 
-    def retrieve(self) -> Credentials:
+    def retrieve(self) -> Any:
         """Return credentials that are valid now.
 
         Raises:
             NoCredentials: there are none.
         """
         try:
-            found: Credentials = self._chain.retrieve()
+            return self._chain.retrieve()
         except Exception as error:  # of any of them: a damaged file, a role that is gone
             raise NoCredentials(str(error) or type(error).__name__) from None
-        return found
