@@ -100,11 +100,9 @@ def _map(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
     limit = word_limit(prompt, behaviour)
     points: list[dict[str, Any]] = []
     used = 0
-    table = rows(prompt)
+    table = _planted(prompt, behaviour.planted) if behaviour.planted else rows(prompt)
     for row, rest in table[: behaviour.points or len(table)]:
-        text = _statement(rest, behaviour)
-        if not text:
-            continue
+        text = rest if behaviour.planted else _statement(rest)
         used += _count(text)
         if limit is not None and used > limit:
             break
@@ -119,11 +117,19 @@ def _map(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
     return {"points": points, "overview": overview}
 
 
-def _statement(row: str, behaviour: Behaviour) -> str:
-    """What a row's point says: its first sentence, or the planted one."""
-    if behaviour.planted:
-        found = re.search(behaviour.planted, row)
-        return found.group() if found else ""
+def _planted(prompt: str, pattern: str) -> list[tuple[str, str]]:
+    """Return (id, statement) of each planted statement; a row may go over many lines."""
+    headers = list(_HEADER.finditer(prompt))
+    body = prompt[headers[-1].end() :] if headers else ""
+    starts = [(m.start(), m[1]) for m in re.finditer(r"^\"?(\d+)\"?\|", body, re.MULTILINE)]
+    found = []
+    for match in re.finditer(pattern, body):
+        before = [row for at, row in starts if at <= match.start()]
+        found.append((before[-1], match.group()))
+    return found
+
+
+def _statement(row: str) -> str:
     text = _CITATION.sub("", row.rpartition("|")[2]).strip()
     return re.split(r"(?<=[.!?。！？])\s*", text)[0][:240] or row[:120]
 

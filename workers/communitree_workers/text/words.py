@@ -67,24 +67,27 @@ def terms(text: str) -> list[str]:
     NFKC and case are folded, possessives and plurals cut, stop-words left out. A Chinese run gives the words of
     rjieba's search mode, single characters included unless they are stop-words.
     """
+    if text.isascii():  # no script but one, and nothing to normalise: a tenth of the time
+        return [term for word in _PLAIN_RUNS.findall(text.lower()) for term in _FOLDED[word]]
     out: list[str] = []
-    if text.isascii():  # no script but one, and nothing to normalise: a third of the time
-        for word in _PLAIN_RUNS.findall(text.lower()):
-            _add(out, word)
-        return out
     for match in _RUNS.finditer(unicodedata.normalize("NFKC", text)):
         chinese, word = match.groups()
         if chinese is not None:
             out.extend(w for w in rjieba.cut_for_search(chinese) if w not in CHINESE)
             continue
-        _add(out, word.casefold().replace("’", "'"))
+        out.extend(_FOLDED[word.casefold().replace("’", "'")])
     return out
 
 
-def _add(out: list[str], word: str) -> None:
-    if "'" not in word:
-        if word not in ENGLISH:
-            out.append(fold_plural(word))
-        return
-    word = word[:-2] if word.endswith("'s") else word
-    out.extend(fold_plural(part) for part in word.split("'") if part not in ENGLISH)
+class _Folded(dict[str, tuple[str, ...]]):
+    """Word in lower case → its terms: none for a stop-word, two where an apostrophe divides it. Full, it forgets."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= 100_000:
+            self.clear()
+        whole = word[:-2] if word.endswith("'s") else word
+        found = self[word] = tuple(fold_plural(part) for part in whole.split("'") if part not in ENGLISH)
+        return found
+
+
+_FOLDED = _Folded()
