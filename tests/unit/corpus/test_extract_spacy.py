@@ -15,7 +15,7 @@ from communitree_shared.options import ExtractOptions
 from communitree_workers.corpus import extract_spacy
 from communitree_workers.corpus.shards import Shard
 
-TEXT = "Dr. Mara Lindqvist of Bayline Shipping bought two old tugboats in March. 王晓明在上海港务集团工作。"
+TEXT = "Dr. Mara Lindqvist of Bayline Shipping bought two harbour tugboats in March. 王晓明在上海港务集团工作。"
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Doc:
 
 
 NAMES = {"Mara Lindqvist": "PERSON", "Bayline Shipping": "ORG", "two": "CARDINAL", "March": "DATE"}
-PHRASES = {"old tugboats": [("old", "ADJ"), ("tugboats", "NOUN")], "Bayline Shipping": [("Shipping", "PROPN")]}
+PHRASES = {"harbour tugboats": [("harbour", "NOUN"), ("tugboats", "NOUN")], "Bayline Shipping": [("Shipping", "PROPN")]}
 
 
 def shard(text: str, phrases: dict[str, list[tuple[str, str]]] = PHRASES) -> Shard:
@@ -64,9 +64,9 @@ def shard(text: str, phrases: dict[str, list[tuple[str, str]]] = PHRASES) -> Sha
 def test_names_have_types_and_phrases_are_terms() -> None:
     forms = {row["title"]: row for row in shard(TEXT).forms.to_pylist()}
     assert {title: row["type"] for title, row in forms.items() if title.isascii()} == {
-        "Mara Lindqvist": "person", "Bayline Shipping": "organization", "old tugboats": "term",
+        "Mara Lindqvist": "person", "Bayline Shipping": "organization", "harbour tugboats": "term",
     }  # fmt: skip
-    assert forms["old tugboats"]["key"] == "old tugboat"
+    assert forms["harbour tugboats"]["key"] == "harbour tugboat"
 
 
 def test_chinese_sentences_are_read_by_the_built_in_extractor() -> None:
@@ -77,7 +77,7 @@ def test_candidates_stand_in_their_sentences() -> None:
     found = shard(TEXT)
     titles = found.forms["title"].to_pylist()
     sentences = [[titles[n] for n in row["forms"]] for row in found.sentences.to_pylist()]
-    assert sentences[0] == ["Mara Lindqvist", "Bayline Shipping", "old tugboats"]
+    assert sentences[0] == ["Mara Lindqvist", "Bayline Shipping", "harbour tugboats"]
     assert "王晓明" in sentences[-1]
 
 

@@ -18,6 +18,7 @@ from communitree_shared.options import ExtractOptions
 from communitree_workers.corpus import chinese
 from communitree_workers.corpus.candidates import NAME, NOUN, Candidate
 from communitree_workers.corpus.extract_builtin import is_chinese, shard_of
+from communitree_workers.corpus.lexicon import words
 from communitree_workers.corpus.shards import Shard
 from communitree_workers.text.stopwords import ENGLISH
 from communitree_workers.text.words import fold_plural
@@ -34,6 +35,10 @@ _TYPES = {
 }  # fmt: skip
 _NUMBERS = frozenset(("DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"))
 _LONGEST = 6
+_GENERIC = words("en_generic")
+_EMPTY = _GENERIC | ENGLISH
+#: No name has them; the pipeline takes pieces of code for names now and then.
+_CODE_MARKS = frozenset("=()[]{}<>|\\")
 
 #: (start, end in the text, candidate)
 Found = tuple[int, int, Candidate]
@@ -121,21 +126,26 @@ def _found(doc: Any) -> Iterator[Found]:
 
 
 def _name(text: str, what: str) -> Candidate | None:
-    words = text.replace("’", "'").removesuffix("'s").split()
-    while words and words[0].casefold() in ENGLISH:
-        words = words[1:]
-    title = " ".join(words).strip(" .,;:'\"")
-    if len(title) < 2 or len(words) > _LONGEST or not any(map(str.isalpha, title)):
+    words_ = text.replace("’", "'").removesuffix("'s").split()
+    while words_ and words_[0].casefold() in ENGLISH:
+        words_ = words_[1:]
+    title = " ".join(words_).strip(" .,;:'\"")
+    if len(title) < 2 or len(words_) > _LONGEST or not any(map(str.isalpha, title)) or set(title) & _CODE_MARKS:
         return None
     return Candidate(title.casefold(), title, NAME, what, title.casefold())
 
 
-def _phrase(words: Iterable[str], root: str) -> Candidate | None:
-    kept = [word for word in words if word.casefold() not in ENGLISH]
+def _phrase(words_: Iterable[str], root: str) -> Candidate | None:
+    """Return a noun phrase without the words that name nothing; None where its head is one of them."""
+    every = [word for word in words_ if word[0].isalnum()]
+    kept = [word for word in every if word.casefold() not in _EMPTY]
     if not 0 < len(kept) <= _LONGEST or root not in {"NOUN", "PROPN"} or not kept[-1][0].isalpha():
         return None
-    title = " ".join(word if word[1:] != word[1:].lower() else word.lower() for word in kept)
-    key = " ".join([*(word.casefold() for word in kept[:-1]), fold_plural(kept[-1].casefold())])
+    head = kept[-1].casefold()
+    if kept[-1] != every[-1] or fold_plural(head) in _GENERIC:
+        return None
+    key = " ".join([*(word.casefold() for word in kept[:-1]), fold_plural(head)])
     if root == "PROPN":
         return Candidate(key, " ".join(kept), NAME, "name", key)
+    title = " ".join(word if word[1:] != word[1:].lower() else word.lower() for word in kept)
     return Candidate(key, title, NOUN, "term", key)

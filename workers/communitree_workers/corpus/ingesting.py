@@ -88,9 +88,9 @@ def _ingest_graph(
     graph = read_graph(files, options)
     context.write(request.corpus, request.version, graph.tables, made_by="merge")
     keep = graph.communities is not None and not options.cluster.recluster
-    notes = [*graph.notes, *graph.warnings]
+    said = [*graph.warnings, *graph.notes]
     plan = {
-        "units": [], "language": _language(graph.tables), "notes": notes, "kept": keep,
+        "units": [], "language": _language(graph.tables), "notes": graph.notes, "kept": keep,
         "warnings": graph.warnings, "model": EXTRACTIVE, **about,
     }  # fmt: skip
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
@@ -100,7 +100,7 @@ def _ingest_graph(
             services.store.put(key, io.to_bytes(table))
     context.step(CLUSTER)
     counts = {name: table.num_rows for name, table in graph.tables.items()}
-    return Outcome(data={"notes": notes, **counts}, event={**counts, "notes": "; ".join(notes[:5])})
+    return Outcome(data={"notes": said, **counts}, event={**counts, "notes": "; ".join(said[:5])})
 
 
 def _language(tables: io.Tables) -> str:
