@@ -71,10 +71,17 @@ class Jobs:
         Settings that earlier jobs gave the corpus hold where `options` does not name them (see `corpus_settings`).
 
         Raises:
+            UsageError: the documents are more than may be uploaded.
             CorpusBusy: another job is indexing this corpus.
             AdmissionRefused: too many jobs are open.
         """
         corpus = corpus_name(corpus)
+        size = sum({str(d.get("sha256")): int(d.get("size", 0)) for d in documents}.values())
+        if size > self.settings.max_upload_bytes:
+            raise UsageError(
+                f"The documents have {size:,} bytes; {self.settings.max_upload_bytes:,} are allowed.",
+                hint="Index parts of them as corpora of their own, or raise COMMUNITREE_MAX_UPLOAD_BYTES.",
+            )
         job = job or _new_job()
         chosen, settings = corpus_settings.effective(self.manifest(corpus), options)
         request = CorpusRequest(
@@ -97,11 +104,13 @@ class Jobs:
         """Submit a query job, or join an equal one that is in flight, or find its answer in the cache.
 
         Raises:
-            CorpusNotFound: no published version.
+            CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
+        if options.again:
+            self.record(options.again)  # of this tenant, or none
         question = unicodedata.normalize("NFC", question).strip()
         request = QueryRequest(
             job=job or _new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
