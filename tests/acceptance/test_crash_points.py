@@ -14,6 +14,8 @@ from support.crashes import Crashes, crashing_stack
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.timeout(600)  # for machines that are busy; a quiet one needs a twentieth
+
 
 @pytest.fixture(scope="module")
 def crashes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashes]:

@@ -17,8 +17,9 @@ QUESTION = "What are the main themes?"
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Stack]:
-    """A stack with the times of a real one: nothing is disturbed here, and the last test looks whether all knew it."""
+    """A stack with long leases: nothing is disturbed here, and the last test looks whether the workers knew it."""
     slots = {name: FAST[name] for name in ("COMMUNITREE_CPU_SLOTS", "COMMUNITREE_MODEL_SLOTS")}
+    slots["COMMUNITREE_LEASE"] = "60"  # no pause of a busy machine looks like a death
     stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
     with running_stack(tmp_path_factory.mktemp("home"), {**slots, **stages}) as running:
         yield running
@@ -74,6 +75,8 @@ def test_every_verified_citation_leads_to_text(stack: Stack, result: dict[str, A
     assert verified
     for citation in verified[:3]:
         assert stack.json("source", "topics", citation["text_units"][0])["text"]
+        held = stack.json("report", "topics", str(citation["report"]))["text_units"]
+        assert set(citation["text_units"]) <= set(held)
 
 
 def test_an_index_of_the_same_documents_reuses_every_report(

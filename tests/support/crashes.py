@@ -29,14 +29,14 @@ from support.stack import FAST, Stack, running_stack
 
 T = "default"
 
-#: Shorter still than the acceptance tests' times: a killed process's work is taken over after a lease.
+#: A killed process's work is taken over soon. A busy machine may miss leases of its own: these are not to end a unit.
 QUICK = {
-    **FAST, "COMMUNITREE_VISIBILITY_TIMEOUT": "4", "COMMUNITREE_LEASE": "1.5", "COMMUNITREE_LEASE_RENEWAL": "0.3",
+    **FAST, "COMMUNITREE_VISIBILITY_TIMEOUT": "5", "COMMUNITREE_LEASE_RENEWAL": "0.4", "COMMUNITREE_MAX_ATTEMPTS": "50",
     "COMMUNITREE_RECONCILER_TICK": "0.3",
 }  # fmt: skip
 
 #: So long a disturbed job may take, on however busy a machine.
-PATIENCE = 150.0
+PATIENCE = 240.0
 
 Job = Callable[[], dict[str, Any]]
 
@@ -81,6 +81,7 @@ class Crashes:
         options = IndexOptions(cluster=ClusterOptions(max_cluster_size=6, spread_above=3))
         job = self.client.submit_index(self.documents, corpus, options)
         result = self.client.wait_index(job, PATIENCE)
+        assert result.status == "published", (result.status, result.warnings, self.stack.logs(1500))
         reports_close(result.model_dump())
         events = [e.as_json() for e in self.client.events(job) if e]
         levels_in_order(events)
