@@ -85,6 +85,30 @@ def test_zero_unreadable_and_empty_points_are_out_and_counted_apart() -> None:
     assert all(p.why_not for p in gathered.points[:3])
 
 
+FEW = ["harbour", "wall", "not", "storm", "ships", "may"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.lists(st.sampled_from(FEW), max_size=5), st.integers(1, 9)), max_size=25))
+def test_a_point_is_merged_when_an_earlier_kept_one_says_all_of_it(said: list[tuple[list[str], int]]) -> None:
+    gathered = gather_points([outcome(*((" ".join(words), score, [n]) for n, (words, score) in enumerate(said)))])
+    order = sorted((i for i, (words, _) in enumerate(said) if words), key=lambda i: (-said[i][1], i))
+    kept: list[int] = []
+    for i in order:
+        mine = said[i][0]
+
+        def says(k: int, mine: list[str] = mine) -> bool:
+            moods = [sorted(w for w in words if w in ("not", "may")) for words in (mine, said[k][0])]
+            rest = iter(w for w in said[k][0] if w not in ("not", "may"))
+            plain = [w for w in mine if w not in ("not", "may")]
+            return bool(plain) and moods[0] == moods[1] and all(w in rest for w in plain)
+
+        if not any(says(k) for k in kept):
+            kept.append(i)
+    assert gathered.order == kept
+    assert closes(gathered) or not any(p.used for p in gathered.points)
+
+
 def test_duplicates_are_merged_and_their_citations_united() -> None:
     gathered = gather_points(
         [

@@ -19,7 +19,7 @@ class Context:
         self.attempt = attempt
         self.events: list[tuple[str, str]] = []
 
-    async def to_thread(self, work: Callable[[], Any]) -> None:
+    async def in_ledger(self, work: Callable[[], Any]) -> None:
         await asyncio.sleep(0.01)
         work()
 

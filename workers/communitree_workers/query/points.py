@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -117,22 +117,24 @@ def _merge(gathered: Gathered, language: str) -> None:
     verbs. So two facts that differ in one name or number are never taken for one.
     """
     kept: list[int] = []
-    words: dict[int, list[str]] = {}
-    holders: dict[str, list[int]] = {}
+    words: list[list[str]] = []
+    holders: dict[str, int] = {}  # word → the kept points that have it, a bit each
     for i in gathered.order:
         point = gathered.points[i]
-        words[i] = terms(point.text)
+        mine = terms(point.text)
         twin = next(
-            (k for k in _candidates(words[i], holders)
-             if _inside(words[i], words[k]) and _mood(point.text) == _mood(gathered.points[k].text)),
+            (k for k in _candidates(mine, holders)
+             if _inside(mine, words[k]) and _mood(point.text) == _mood(gathered.points[kept[k]].text)),
             None,
         )  # fmt: skip
         if twin is None:
+            bit = 1 << len(kept)
             kept.append(i)
-            for word in set(words[i]):
-                holders.setdefault(word, []).append(i)
+            words.append(mine)
+            for word in set(mine):
+                holders[word] = holders.get(word, 0) | bit
             continue
-        better = gathered.points[twin]
+        better = gathered.points[kept[twin]]
         better.reports = list(dict.fromkeys([*better.reports, *point.reports]))
         better.unverified = list(dict.fromkeys([*better.unverified, *point.unverified]))
         better.overview_only = better.overview_only and point.overview_only
@@ -145,10 +147,17 @@ def _mood(text: str) -> list[str]:
     return sorted(m.lower() for m in _NEGATIONS.findall(text))
 
 
-def _candidates(words: list[str], holders: Mapping[str, list[int]]) -> list[int]:
-    if not words:
-        return []
-    return min((holders.get(word, []) for word in set(words)), key=len)
+def _candidates(words: list[str], holders: Mapping[str, int]) -> Iterator[int]:
+    """Yield the places of kept points that have all of these words, in order."""
+    found = -1 if words else 0
+    for word in set(words):
+        found &= holders.get(word, 0)
+        if not found:
+            return
+    while found:
+        lowest = found & -found
+        yield lowest.bit_length() - 1
+        found ^= lowest
 
 
 def _inside(part: list[str], whole: list[str]) -> bool:
