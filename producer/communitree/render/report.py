@@ -10,7 +10,10 @@ from rich.text import Text
 
 from communitree.render.numbers import listed, plural
 
-_KINDS = ("entities", "relationships", "claims", "text_units")
+_KINDS = {
+    "entities": ("entity", "entities"), "relationships": ("relationship",), "claims": ("claim",),
+    "text_units": ("text unit",),
+}  # fmt: skip
 
 
 def report_parts(report: dict[str, Any]) -> list[RenderableType]:
@@ -36,6 +39,8 @@ def report_parts(report: dict[str, Any]) -> list[RenderableType]:
     parts += [
         Text(line, "dim") for line in evidence_lines(_object(report.get("evidence")), _object(report.get("omitted")))
     ]
+    if report.get("text_units"):
+        parts.append(Text(f"text units, for `communitree source`: {listed(report['text_units'], 5)}", "dim"))
     if report.get("cause"):
         parts.append(Text(f"! fallback: {report['cause']}", "yellow"))
     return parts
@@ -45,22 +50,20 @@ def evidence_lines(evidence: dict[str, Any], omitted: dict[str, Any]) -> list[st
     """Return what stood in the prompt, behind which child reports the rest stood, and what was left out."""
     lines = []
     counts = evidence.get("counts") or {}
-    for name, words in (
+    for name, where in (
         ("direct", "in the prompt itself"),
         ("through", "behind child reports in it"),
         ("aggregated", "known only by a summary"),
         ("omitted", "left out"),
     ):
         row = counts.get(name) or {}
-        shown = [f"{row[kind]:,} {kind.replace('_', ' ')}" for kind in _KINDS if row.get(kind)]
+        shown = [plural(row[kind], *words) for kind, words in _KINDS.items() if row.get(kind)]
         if shown:
-            lines.append(f"{words}: {', '.join(shown)}")
+            lines.append(f"{where}: {', '.join(shown)}")
     if evidence.get("reports"):
         lines.append(f"child reports in full: {listed([str(r) for r in evidence['reports']], 12)}")
     if evidence.get("titles"):
         lines.append(f"children by title and summary: {listed([str(r) for r in evidence['titles']], 12)}")
-    if evidence.get("text_units"):
-        lines.append(f"text units: {listed([str(t) for t in evidence['text_units']], 5)}")
     if omitted.get("reports"):
         lines.append(f"child reports left out: {listed([str(r) for r in omitted['reports']], 12)}")
     return lines

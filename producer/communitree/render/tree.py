@@ -48,7 +48,9 @@ def tree_view(tree: Tree, *, depth: int = 2, width: int = 8, below: int | None =
                 add(branch, children, levels - 1)
         if len(ordered) > len(shown):
             rest = ordered[len(shown) :]
-            node.add(Text(f"and {len(rest):,} more, {sum(c.weight for c in rest):,} text units", "dim"))
+            # Communities share text units: a sum of theirs could be more than the corpus has.
+            most = plural(rest[0].weight, "text unit")
+            node.add(Text(f"and {len(rest):,} more, {most}" + (" each at most" if len(rest) > 1 else ""), "dim"))
 
     add(top, roots, depth)
     return top

@@ -82,8 +82,9 @@ def tree(context: UnitContext, request: LookRequest) -> dict[str, Any]:
 
 
 def report(context: UnitContext, request: LookRequest) -> dict[str, Any]:
-    """Return a report's row with findings, evidence and what was omitted as structures."""
-    table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
+    """Return a report's row with findings, evidence, what was omitted as structures, and its text units' ids."""
+    tables = context.read(request.corpus, request.version, COMMUNITIES, COMMUNITY_REPORTS)
+    table = tables[COMMUNITY_REPORTS]
     wanted = request.args.get("community")
     numbers = table["community"].to_pylist()
     if wanted not in numbers:
@@ -93,7 +94,9 @@ def report(context: UnitContext, request: LookRequest) -> dict[str, Any]:
     row: dict[str, Any] = table.slice(numbers.index(wanted), 1).to_pylist()[0]
     for name in ("evidence", "omitted"):
         row[name] = json.loads(row[name]) if row[name] else {}
-    return row
+    communities = tables[COMMUNITIES]
+    at = communities["community"].to_pylist().index(wanted)
+    return row | {"text_units": communities["text_unit_ids"][at].as_py() or []}
 
 
 def source(context: UnitContext, request: LookRequest) -> dict[str, Any]:
@@ -108,7 +111,10 @@ def source(context: UnitContext, request: LookRequest) -> dict[str, Any]:
         rows = [n for n, number in enumerate(units["human_readable_id"].to_pylist()) if number == int(wanted)]
     if len(rows) != 1:
         what = "no text unit" if not rows else f"{len(rows)} text units that begin with"
-        raise UsageError(f"{request.corpus!r} has {what} {wanted!r}.", hint="Citations give their ids.")
+        raise UsageError(
+            f"{request.corpus!r} has {what} {wanted!r}.",
+            hint=f"`communitree report {request.corpus} ID` and the citations of `ask --json` name them.",
+        )
     unit = units.slice(rows[0], 1).to_pylist()[0]
     found = {k: unit[k] for k in ("id", "human_readable_id", "text", "n_tokens", "document_id", "start", "end")}
     documents = tables[DOCUMENTS]
