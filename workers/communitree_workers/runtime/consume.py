@@ -35,6 +35,7 @@ from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.envelope import NEWER, deadline_of, fault_of, members_of
+from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of
 from communitree_workers.runtime.intake import Intake
 from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
@@ -157,6 +158,7 @@ class Main:
             requires: ClassVar[set[str]] = {"celery.worker.consumer.tasks:Tasks"}
 
             def start(self, parent: Any) -> None:
+                guard_reading(parent.task_consumer.channel, main.keep_unreadable)
                 main.beat(parent)
                 period = min(main.settings.lease_renewal, main.settings.visibility_timeout / 4)
                 self.timer = parent.timer.call_repeatedly(period, main.beat, (parent,), priority=10)
@@ -182,7 +184,7 @@ class Main:
                         return
                     try:
                         handle(message)
-                    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                    except RUBBISH as error:
                         main.keep_aside(message, f"{type(error).__name__}: {error}")
 
                 return guarded
@@ -234,9 +236,12 @@ class Main:
 
     def keep_aside(self, message: Any, why: str) -> None:
         """Take a foreign or newer message off its queue: parked for a newer worker, or kept as a dead letter."""
-        task = str((message.headers or {}).get("task", ""))
-        body = message.body if isinstance(message.body, str) else bytes(message.body or b"").decode(errors="replace")
-        queue = str((message.delivery_info or {}).get("routing_key", ""))
+        headers, place = (x if isinstance(x, dict) else {} for x in (message.headers, message.delivery_info))
+        task, queue, body = (
+            text_of(headers.get("task", "")),
+            text_of(place.get("routing_key", "")),
+            text_of(message.body),
+        )
         try:
             if why == NEWER:
                 aside.park(self.ledger, queue, {"task": task, "raw": body}, self.settings.job_ttl)
@@ -245,7 +250,14 @@ class Main:
         except (redis.RedisError, OSError, InfrastructureError) as error:
             log.warning("it could not be kept, and comes again: %s", error)
             return
-        message.ack_log_error(log, (redis.RedisError, OSError))
+        acknowledge(message)
+
+    def keep_unreadable(self, why: str) -> None:
+        """Keep the reason why something in a queue, which is gone from it by now, was no message."""
+        try:
+            aside.keep_foreign(self.ledger, "", "", "", why)
+        except (redis.RedisError, OSError, InfrastructureError) as error:
+            log.warning("it could not be kept: %s", error)
 
     def unpark(self) -> None:
         """Put back what waited for a worker that knows it, now and from time to time."""

@@ -22,7 +22,9 @@ def fault_of(message: Any) -> str:
         return "it has no id"
     if headers.get("eta") or headers.get("expires"):
         return "it asks for a time, which this transport cannot keep"
-    if len(message.body or "") > LARGEST_BODY:
+    if not isinstance(message.body, (str, bytes)):
+        return "its body is no text"
+    if len(message.body) > LARGEST_BODY:
         return f"it is larger than {LARGEST_BODY} bytes"
     if headers["task"] not in TASKS:
         return NEWER if headers["task"].startswith(QUEUE_PREFIX) else f"its task {headers['task']!r} is not ours"
