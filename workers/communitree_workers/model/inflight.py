@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -21,6 +22,7 @@ from communitree_shared import clock
 from communitree_shared.errors import BudgetReached, Cancelled, DeadlinePassed
 from communitree_workers.model.chat import CallContext
 from communitree_workers.model.link import Link
+from communitree_workers.model.together import Together
 
 #: Stores the value unless a faster owner did, and gives the lease back if it is still ours.
 _FINISH = """
@@ -52,6 +54,15 @@ def result_key(*parts: Any) -> str:
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+@dataclass(slots=True)
+class _Lease:
+    """`found`: the value, if there was one. `held`: whether the right to make it is still ours."""
+
+    token: str
+    found: bytes | None
+    held: bool
+
+
 class CallCache:
     """Results of calls, by tenant and key. Without Redis, or while it is away, equal calls in flight are joined."""
 
@@ -59,7 +70,9 @@ class CallCache:
         self._prefix = key_prefix.rstrip(":")
         self._lease = lease
         self._running: dict[str, asyncio.Future[bytes | None]] = {}
-        self._link = Link()
+        # Round trips are shared, so a place costs no connection.
+        self._link = Link(at_once=1000)
+        self._together = Together(client) if client is not None else None
         self._take_script: Any = client.register_script(_TAKE) if client is not None else None
         self._finish: Any = client.register_script(_FINISH) if client is not None else None
         self._renew: Any = client.register_script(_RENEW) if client is not None else None
@@ -86,14 +99,14 @@ class CallCache:
         self._running[name] = future
         outcome: bytes | None = None
         try:
-            async with self._leased(name, context) as (found, token):
-                if found is not None:
-                    outcome = found
-                    return orjson.loads(found), True
+            async with self._leased(name, context) as lease:
+                if lease.found is not None:
+                    outcome = lease.found
+                    return orjson.loads(lease.found), True
                 value = await compute()
                 if value is not None:
                     outcome = orjson.dumps(value)
-                    await self._store(name, token, outcome, ttl)
+                    await self._store(name, lease, outcome, ttl)
                 return value, False
         except Exception as error:
             if not isinstance(error, _OF_THE_CALLER):
@@ -106,17 +119,19 @@ class CallCache:
                 future.set_result(outcome)
 
     @contextlib.asynccontextmanager
-    async def _leased(self, name: str, context: CallContext | None) -> AsyncIterator[tuple[bytes | None, str]]:
+    async def _leased(self, name: str, context: CallContext | None) -> AsyncIterator[_Lease]:
         """Wait until there is a value, or the lease to make it is ours. Without Redis: ours at once."""
         token = uuid.uuid4().hex
         found, ours = await self._take(name, token, context)
+        lease = _Lease(token, found, ours)
         keeper = asyncio.create_task(self._keep(name, token)) if ours else None
         try:
-            yield found, token
+            yield lease
         finally:
             if keeper is not None:
                 keeper.cancel()
-                await self._store(name, token, b"", 0)
+            if lease.held:
+                await self._store(name, lease, b"", 0)
 
     async def _take(self, name: str, token: str, context: CallContext | None) -> tuple[bytes | None, bool]:
         if self._take_script is None:
@@ -135,17 +150,21 @@ class CallCache:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.5)
 
-    async def _store(self, name: str, token: str, value: bytes, ttl: float) -> None:
+    async def _store(self, name: str, lease: _Lease, value: bytes, ttl: float) -> None:
         if self._finish is not None:
             with contextlib.suppress(RedisError, OSError):
-                await self._run(self._finish, [name, f"{name}:lease"], token, value, max(1, int(ttl * 1000)))
+                keys = [name, f"{name}:lease"]
+                await self._run(self._finish, keys, lease.token, value, max(1, int(ttl * 1000)))
+                lease.held = False
 
     @property
     def _milliseconds(self) -> int:
         return int(self._lease * 1000)
 
     async def _run(self, script: Any, keys: list[str], *args: Any) -> Any:
-        return await self._link.run(lambda: script(keys=keys, args=args))
+        together = self._together
+        assert together is not None
+        return await self._link.run(lambda: together.run(script, keys, *args))
 
     async def _keep(self, name: str, token: str) -> None:
         while True:
