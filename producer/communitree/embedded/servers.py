@@ -63,6 +63,8 @@ class Endpoints:
             "COMMUNITREE_S3_REGION": "us-east-1",
             "COMMUNITREE_S3_SECURE": "false",
             "COMMUNITREE_S3_CA_BUNDLE": "",
+            # a file that names a secret of other servers is not for these
+            **{f"COMMUNITREE_{n}_FILE": "" for n in ("REDIS_URL", "S3_ACCESS_KEY", "S3_SECRET_KEY")},
         }
 
 
