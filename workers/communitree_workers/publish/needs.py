@@ -22,7 +22,7 @@ def needs(context: UnitContext, request: CorpusRequest, plan: dict[str, Any]) ->
         level += 1
     units = {
         "extract": plan.get("units", []),
-        "describe": (built("describe.json") or {}).values(),
+        "describe": [unit for rows in (built("describe.json") or {}).values() for unit in rows.values()],
         "subtree": (built("subtrees.json") or {}).values(),
         "report": reports,
     }
