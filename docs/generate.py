@@ -23,7 +23,7 @@ for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FOR
 from pydantic import BaseModel, SecretStr  # noqa: E402
 from settings_texts import TEXTS  # noqa: E402
 
-from communitree_shared import messages, results  # noqa: E402
+from communitree_shared import index_plan, messages, results  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +34,7 @@ RESULTS: dict[str, type[BaseModel]] = {
     "answer": results.Answer,
     "plan": results.Plan,
     "index-result": results.IndexResult,
+    "index-plan": index_plan.IndexPlan,
     "tree": results.Tree,
     "job": results.JobView,
 }

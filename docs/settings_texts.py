@@ -48,6 +48,7 @@ TEXTS: dict[str, str] = {
     "refusal_patience": "seconds that a job waits for a server that refuses (credentials, bucket, space, clock); then "
     "it fails with the cause, and can be resumed",
     "map_batches_per_message": "batches that one map message carries, read side by side",
+    "reports_per_message": "reports that one message carries at most, written side by side",
     "local_units_per_message": "reports that one message of the built-in model carries",
     "window": "units of one job in the broker",
     "bulk_window": "the same for a query with `--bulk`",

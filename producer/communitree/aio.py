@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from communitree.client import Client, Source
 from communitree.events import Event, Restart
+from communitree_shared.index_plan import IndexPlan
 from communitree_shared.ledger.jobs import Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexPlan, IndexResult, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
 from communitree_shared.settings import Settings
 
 T = TypeVar("T")
@@ -69,8 +70,11 @@ class AsyncClient:
         idempotency_key: str = "",
     ) -> str:
         """Upload documents and publish a corpus job; return its id."""
-        names = {"correlation_id": correlation_id, "idempotency_key": idempotency_key}
-        return await asyncio.to_thread(lambda: self.sync.submit_index(source, corpus, options, **names))
+        return await asyncio.to_thread(
+            lambda: self.sync.submit_index(
+                source, corpus, options, correlation_id=correlation_id, idempotency_key=idempotency_key
+            )
+        )
 
     async def index(
         self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None

@@ -6,14 +6,13 @@ tables (answers, plans, trees, reports) is made by workers.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from communitree import catalogue, listing
+from communitree import catalogue, listing, recovery
 from communitree.collecting import collect
 from communitree.embedded.discover import discover
 from communitree.events import Event, Restart, follow, text_of
@@ -22,15 +21,15 @@ from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
 from communitree_shared import corpus_settings
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.connect import close, redis_client
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import corpus_name, safe_id
+from communitree_shared.index_plan import IndexPlan
+from communitree_shared.keys import corpus_name
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexPlan, IndexResult, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 
@@ -261,7 +260,7 @@ class Client:
         self._ledger.patience = self._store.patience = _FOLLOWING
         return follow(self._jobs, job, after, timeout)
 
-    def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult:
+    def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult | IndexPlan:
         """Wait for a job's end and return its result.
 
         Raises:
@@ -271,7 +270,7 @@ class Client:
             pass
         return self.result(job)
 
-    def result(self, job: str) -> Answer | IndexResult:
+    def result(self, job: str) -> Answer | IndexResult | IndexPlan:
         """Return the result of a job that has ended.
 
         Raises:
@@ -320,31 +319,12 @@ class Client:
         Raises:
             JobNotFound: no such job. UsageError: it has ended well.
         """
-        record = self._jobs.record(job)
-        state = record.get("state", "")
-        if state in {"queued", "running"}:
-            return job
-        if state in {"published", "answered", "no_data", "done"}:
-            raise UsageError(f"Job {job} is {state}: there is nothing left to do.")
-        request = self._store.get_json(self._jobs.keys.job(safe_id(job, "job"), "request.json"))
-        if request["kind"] == "corpus":
-            options = IndexOptions.model_validate(request.get("given", request["options"]))
-            return self._jobs.submit_index(request["corpus"], request["documents"], options).job
-        query = QueryOptions.model_validate(request["options"])
-        return self._jobs.submit_query(request["corpus"], request["question"], query).job
+        return recovery.resume(self._jobs, job)
 
     def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
         """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
-        entries: Any = self._redis.xrevrange(rk.dead_letters(self.settings.tenant), count=limit)
-        return [{"id": entry, **{k: v for k, v in fields.items() if k != "body"}} for entry, fields in entries]
+        return recovery.dead_letters(self._jobs, limit)
 
     def redrive(self) -> list[str]:
         """Resume the jobs of all dead letters and clear these; return the jobs."""
-        letters = self.dead_letters(10_000)
-        resumed = []
-        for job in sorted({str(letter["job"]) for letter in letters}):
-            with contextlib.suppress(UsageError):  # its corpus was deleted, or it has ended well since
-                resumed.append(self.resume(job))
-        if letters:
-            self._redis.xdel(rk.dead_letters(self.settings.tenant), *[letter["id"] for letter in letters])
-        return resumed
+        return recovery.redrive(self._jobs)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.results import Account, Answer, IndexPlan, IndexResult, Selection
+from communitree_shared.index_plan import IndexPlan
+from communitree_shared.results import Account, Answer, IndexResult, Selection
 
 
 def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str) -> CommunitreeError:
@@ -26,11 +27,13 @@ def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str
 
 def as_result(
     job: str, record: Mapping[str, str], raw: Mapping[str, Any] | None, request: Mapping[str, Any]
-) -> Answer | IndexResult:
+) -> Answer | IndexResult | IndexPlan:
     """Return a job's result; one that ended without writing any gets an empty one with its cause as a warning."""
     kind = request.get("kind") or record.get("kind")
     state = record.get("state", "failed")
     if raw is not None:
+        if raw.get("status") == "done":
+            return IndexPlan.model_validate(raw)
         result: Answer | IndexResult
         result = Answer.model_validate(raw) if kind == "query" else IndexResult.model_validate(raw)
         hint = (raw.get("error") or {}).get("hint")

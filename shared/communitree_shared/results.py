@@ -10,7 +10,7 @@ QueryStatus = Literal["answered", "partial", "no_data", "failed", "cancelled"]
 IndexStatus = Literal["queued", "running", "published", "partial", "failed", "cancelled"]
 
 #: Exit code of the command line for each final state.
-EXIT_CODES = {"answered": 0, "no_data": 0, "published": 0, "partial": 3, "failed": 4, "cancelled": 4}
+EXIT_CODES = {"answered": 0, "no_data": 0, "published": 0, "done": 0, "partial": 3, "failed": 4, "cancelled": 4}
 
 
 class _Result(BaseModel):
@@ -270,7 +270,10 @@ class IndexSeconds(_Result):
 
 
 class IndexResult(_Result):
-    """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew."""
+    """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew.
+
+    `notes`: what was done to a graph's tables as a matter of course; `warnings`: what is damaged, lost or missing.
+    """
 
     job_id: str
     status: IndexStatus
@@ -283,35 +286,7 @@ class IndexResult(_Result):
     llm: LlmAccount = LlmAccount()
     seconds: IndexSeconds = IndexSeconds()
     changes: list[str] = []
-    warnings: list[str] = []
-
-
-class LevelPlan(_Result):
-    """Reports of one level that an index would write: `calls` by a model, `reused` of those known already."""
-
-    communities: int = 0
-    calls: int = 0
-    reused: int = 0
-    prompt_tokens: int = 0
-
-
-class IndexPlan(_Result):
-    """What a corpus job would make and cost, before any model is called.
-
-    `graph`: `given` (the tables that were brought), `built-in` (what the built-in extractor finds, as the job would),
-    or `stand-in` (the built-in extractor's in the place of a model's: reports will differ in number). `changes`: as
-    in IndexResult.
-    """
-
-    job_id: str
-    status: Literal["done"] = "done"
-    corpus: str
-    graph: Literal["given", "built-in", "stand-in"]
-    counts: IndexCounts = IndexCounts()
-    levels: dict[str, LevelPlan] = {}
-    llm: LlmAccount = LlmAccount()
-    seconds: float = 0.0
-    changes: list[str] = []
+    notes: list[str] = []
     warnings: list[str] = []
 
 

@@ -56,6 +56,7 @@ def test_a_plan_calls_no_model_and_publishes_nothing(stack: Stack, people: Path,
     assert stages["report"]["calls"] == sum(level["calls"] for level in plan["levels"].values()) > 0
     assert plan["llm"]["prompt_tokens"] > 0
     assert plan["llm"]["usd"] is None  # the price of `fake` is unknown
+    assert stack.json("job", plan["job_id"], "--result") == plan
     assert [c["version"] for c in stack.json("corpora")["corpora"] if c["name"] == "planned"] in ([], [""])
 
 
@@ -66,6 +67,8 @@ def test_the_plan_of_a_graph_is_what_the_index_then_does(stack: Stack, edges: Pa
     provider.reset()
     made = stack.json(*wanted)
     assert plan["counts"] == made["counts"]
+    assert plan["notes"] == made["notes"]
+    assert any("72 entities were made for them" in note for note in made["notes"])
     assert {k: v["communities"] for k, v in plan["levels"].items()} == {
         k: v["communities"] for k, v in made["levels"].items()
     }

@@ -5,9 +5,21 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+import threading
 
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.settings import Settings
+from communitree_shared.settings import MODEL_STAGES, Settings
+
+
+def _warm() -> None:
+    """Import and load what the first call needs, while nothing waits for it: together more than a second."""
+    from communitree_shared import tokens
+    from communitree_workers.model import client  # noqa: F401
+    from communitree_workers.query import tasks as query  # noqa: F401
+    from communitree_workers.report import tasks as report  # noqa: F401
+
+    tokens.encoding()
+    gc.freeze()
 
 
 def main(argv: list[str]) -> int:
@@ -37,6 +49,8 @@ def main(argv: list[str]) -> int:
         # of an answer costs 30 to 60 ms; the young ones are still looked at.
         gc.freeze()
         gc.set_threshold(20_000, 25, 50)
+        if kind == "models" and any(not settings.model(stage).built_in for stage in MODEL_STAGES):
+            threading.Thread(target=_warm, name="warm", daemon=True).start()
         Worker(settings, names, handlers).run()
     except CommunitreeError as error:
         logging.getLogger("communitree").error("%s %s", error.message, error.hint)

@@ -46,8 +46,9 @@ def job(
     from communitree.cli.follow import exit_code, follow_any
     from communitree.client import Client
     from communitree.render.answer import answer_parts
-    from communitree.render.index import index_result
+    from communitree.render.index import index_plan, index_result
     from communitree.render.lists import job_parts
+    from communitree_shared.index_plan import IndexPlan
     from communitree_shared.results import Answer
 
     with Client() as client:
@@ -66,6 +67,8 @@ def job(
         to_stdout(found)
     elif isinstance(found, Answer):
         show(*answer_parts(found))
+    elif isinstance(found, IndexPlan):
+        show(*index_plan(found))
     else:
         show(*index_result(found))
     return exit_code(found.status)

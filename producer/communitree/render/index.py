@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share
-from communitree_shared.results import IndexPlan, IndexResult
+from communitree_shared.index_plan import IndexPlan
+from communitree_shared.results import IndexResult
 
 
 def index_result(result: IndexResult) -> list[RenderableType]:
@@ -26,9 +27,9 @@ def index_result(result: IndexResult) -> list[RenderableType]:
                 plural(counts.communities, "community", "communities"),
             )
         ),
-        f"the tree holds {share(coverage.entities)} of entities, {share(coverage.text_units)} of text units, "
-        f"{share(coverage.relationships)} of relationships "
-        f"({plural(coverage.between_roots, 'runs', 'run')} between roots)",
+        f"the tree holds {share(coverage.entities)} of entities, {share(coverage.text_units)} of text units"
+        + (f", {share(coverage.relationships)} of relationships" if counts.relationships else "")
+        + (f" ({plural(coverage.between_roots, 'runs', 'run')} between roots)" if coverage.between_roots else ""),
         "reports: "
         + ", ".join(f"{n:,} {kind}" for kind, n in result.reports.model_dump().items() if n or kind == "failed"),
     ]
@@ -43,6 +44,7 @@ def index_result(result: IndexResult) -> list[RenderableType]:
     if result.status == "failed" and not result.counts.documents:
         lines = []
     lines += [f"changed: {line}" for line in result.changes]
+    lines += [f"note: {line}" for line in result.notes]
     return [head, *map(Text, lines), *(Text(f"! {w}", "yellow") for w in result.warnings)]
 
 
@@ -63,6 +65,7 @@ def index_plan(plan: IndexPlan) -> list[RenderableType]:
             plural(counts.text_units, "text unit"),
             plural(counts.entities, "entity", "entities"),
             plural(counts.relationships, "relationship"),
+            *((plural(counts.claims, "claim"),) if counts.claims else ()),
             plural(counts.communities, "community", "communities"),
         )
     )
@@ -82,6 +85,7 @@ def index_plan(plan: IndexPlan) -> list[RenderableType]:
         table,
         *map(Text, lines),
         *(Text(f"changed: {c}") for c in plan.changes),
+        *(Text(f"note: {n}") for n in plan.notes),
         *(Text(f"! {w}", "yellow") for w in plan.warnings),
     ]
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 
+from communitree_shared.index_plan import IndexPlan, LevelPlan
 from communitree_shared.messages import CorpusRequest
 from communitree_shared.options import IndexOptions
-from communitree_shared.results import IndexCounts, IndexPlan, LevelPlan, LlmAccount, Usage
+from communitree_shared.results import IndexCounts, LlmAccount, Usage
 from communitree_shared.settings import EXTRACTIVE, ModelStage
 from communitree_shared.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.prices import usd
 from communitree_workers.publish.seconds import index_seconds
-from communitree_workers.publish.tasks import end
+from communitree_workers.publish.tasks import end, graph_notes
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.tasks import TABLES, unit_id
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -43,7 +44,8 @@ def plan(context: UnitContext) -> Outcome:
         llm=_account(context, levels, known.get("extraction")),
         seconds=index_seconds(services.ledger, message.tenant, message.job).total,
         changes=known.get("changes", []),
-        warnings=[*known.get("notes", []), *tree.get("warnings", [])],
+        notes=graph_notes(request, known, tree),
+        warnings=[*known.get("warnings", []), *tree.get("warnings", [])],
     )
     end(context, made.status, made.model_dump())
     services.store.delete_all(list(services.store.keys(keys.version(request.corpus, request.version))))

@@ -36,6 +36,9 @@ from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 
+#: A level's reports by a model are spread over at least so many messages before one carries several of them.
+_MESSAGES = 64
+
 PUBLISH = Step("publish", "communitree.corpus.publish.v1")
 PLAN = Step("plan", "communitree.corpus.plan.v1")
 TABLES = (DOCUMENTS, TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES, COMMUNITIES)
@@ -107,7 +110,8 @@ def level(context: UnitContext) -> Outcome:
         place = {"offset": entry["offset"], "length": entry["length"], "model": entry["model"]}
         unit = Unit(id=entry["unit"], args={**common, **place})
         (by_model if entry["model"] != EXTRACTIVE else by_hand).append(unit)
-    messages = context.messages(stage, by_model, local=False)
+    together = max(1, min(services.settings.reports_per_message, len(by_model) // _MESSAGES))
+    messages = context.messages(stage, by_model, local=False, per_message=together)
     messages += context.messages(stage, by_hand, local=True, per_message=services.settings.local_units_per_message)
     context.open(stage, messages)
     return Outcome(event={"level": number, "reports": len(index), "reused": len(index) - len(by_model) - len(by_hand)})
@@ -142,7 +146,7 @@ async def write(context: UnitContext) -> Outcome:
     if context.attempt > 1 and await context.to_thread(store.exists, key):
         return Outcome(event={**event, "reused": 1})
     packed = keys.build(args["corpus"], args["version"], f"evidence/level-{args['level']}.bin")
-    data = await context.to_thread(store.get_range, packed, args["offset"], args["length"])
+    data = await context.to_thread(context.services.part, packed, args["offset"], args["length"])
     evidence = Evidence.from_json(data)
     if args["model"] == EXTRACTIVE:
         report = extractive.write_report(evidence, args["language"])

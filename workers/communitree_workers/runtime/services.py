@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: How long a worker waits for servers that are away before it gives a unit back.
 PATIENCE = 600.0
 
+#: Bytes of an object that are read at a time for its parts.
+_BLOCK = 2**20
+
 
 class Services:
     """One process's services. `threaded`: pool threads submit coroutines to one loop thread."""
@@ -90,6 +93,24 @@ class Services:
             return data, len(data)
 
         return self.objects.get(key, read)
+
+    def part(self, key: str, offset: int, length: int) -> bytes:
+        """Return a part of an immutable object. Many small parts of a large one cost one request for each block.
+
+        Raises:
+            KeyError: there is none.
+        """
+
+        def block(number: int) -> bytes:
+            def read() -> tuple[bytes, int]:
+                data = self.store.get_range(key, number * _BLOCK, _BLOCK)
+                return data, len(data)
+
+            return self.objects.get(f"{key}#{number}", read)
+
+        first, last = offset // _BLOCK, (offset + max(length, 1) - 1) // _BLOCK
+        data = b"".join(block(number) for number in range(first, last + 1))
+        return data[offset - first * _BLOCK :][:length]
 
     def table(self, key: str) -> pa.Table:
         """Return a Parquet table, parsed, from the cache where it is there and has not been written again since."""

@@ -1,0 +1,49 @@
+"""What did not end well, taken up again: jobs, and units that were given up."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.errors import UsageError
+from communitree_shared.keys import safe_id
+from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.options import IndexOptions, QueryOptions
+
+
+def resume(jobs: Jobs, job: str) -> str:
+    """Take up a job that failed, was cancelled or lost; return the id of the job that does it.
+
+    Raises:
+        JobNotFound: no such job. UsageError: it has ended well.
+    """
+    state = jobs.record(job).get("state", "")
+    if state in {"queued", "running"}:
+        return job
+    if state in {"published", "answered", "no_data", "done"}:
+        raise UsageError(f"Job {job} is {state}: there is nothing left to do.")
+    request = jobs.store.get_json(jobs.keys.job(safe_id(job, "job"), "request.json"))
+    if request["kind"] == "corpus":
+        options = IndexOptions.model_validate(request.get("given", request["options"]))
+        return jobs.submit_index(request["corpus"], request["documents"], options).job
+    query = QueryOptions.model_validate(request["options"])
+    return jobs.submit_query(request["corpus"], request["question"], query).job
+
+
+def dead_letters(jobs: Jobs, limit: int) -> list[dict[str, Any]]:
+    """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
+    entries: Any = jobs.ledger.redis.xrevrange(rk.dead_letters(jobs.tenant), count=limit)
+    return [{"id": entry, **{k: v for k, v in fields.items() if k != "body"}} for entry, fields in entries]
+
+
+def redrive(jobs: Jobs) -> list[str]:
+    """Resume the jobs of all dead letters and clear these; return the jobs."""
+    letters = dead_letters(jobs, 10_000)
+    resumed = []
+    for job in sorted({str(letter["job"]) for letter in letters}):
+        with contextlib.suppress(UsageError):  # its corpus was deleted, or it has ended well since
+            resumed.append(resume(jobs, job))
+    if letters:
+        jobs.ledger.redis.xdel(rk.dead_letters(jobs.tenant), *[letter["id"] for letter in letters])
+    return resumed
