@@ -138,6 +138,8 @@ def run(stack: Stack, provider: Provider, folder: Path, asked: argparse.Namespac
     free = list(clients)
 
     def one(n: int) -> None:
+        if time.monotonic() - began > asked.minutes * 60:
+            return
         with lock:
             client = free.pop()
         try:
@@ -146,13 +148,15 @@ def run(stack: Stack, provider: Provider, folder: Path, asked: argparse.Namespac
             with lock:
                 free.append(client)
                 killer.ended += 1
+                if killer.ended % 50 == 0:
+                    print(f"  {killer.ended} ended, {killer.done} kills, {time.monotonic() - began:.0f} s", flush=True)
 
     with ThreadPoolExecutor(asked.at_once) as pool:
         list(pool.map(one, range(asked.queries)))
     killer.stop.set()
     killer.join()
-    figures.seconds, figures.kills = time.monotonic() - began, killer.done
-    figures.needed, figures.made = asked.queries * (figures.batches + 1), provider.stats()["requests"]
+    figures.seconds, figures.kills, figures.queries = time.monotonic() - began, killer.done, killer.ended
+    figures.needed, figures.made = figures.queries * (figures.batches + 1), provider.stats()["requests"]
     redis: Any = clients[0]._redis
     until = time.monotonic() + 60
     while left := [
@@ -176,6 +180,7 @@ def main(words: list[str] | None = None) -> Figures:
     parser.add_argument("--at-once", type=int, default=24)
     parser.add_argument("--documents", type=int, default=40)
     parser.add_argument("--latency", type=float, default=0.2)
+    parser.add_argument("--minutes", type=float, default=60, help="ask no more after this time")
     asked = parser.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="soak-") as folder, fake_provider() as provider:
         stages = {**provider.settings("map"), **provider.settings("reduce")}
