@@ -163,6 +163,13 @@ def test_reports_without_communities_are_left_out_and_said() -> None:
     assert "4 reports were left out: there is no communities table that they belong to." in graph.warnings
 
 
+def test_reports_on_unknown_communities_are_left_out_and_said() -> None:
+    tables = old.tables_3()
+    tables["community_reports"][0]["community"] = 4242
+    graph = read_graph({f"{name}.parquet": old.parquet(rows) for name, rows in tables.items()}, IndexOptions())
+    assert "1 reports are on communities that are not there and were left out: 4242." in graph.warnings
+
+
 def test_reports_come_in_many_shapes() -> None:
     files = old.generation_3()
     rows: list[dict[str, Any]] = [

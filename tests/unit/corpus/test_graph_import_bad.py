@@ -42,7 +42,8 @@ def damaged(table: str, row: int, **change: Any) -> dict[str, bytes]:
         ({"edges.csv": b"source,weight\nA,1\n"}, ["edges.csv", "column target is missing", "source, weight"]),
         ({"edges.csv": b"source,target\nA,B\nB\n"}, ["edges.csv", "a table as CSV", "2 columns"]),
         ({"edges.csv": b"source,target\nA,\n"}, ["edges.csv", "column target, row 1"]),
-        ({"edges.csv": b"source,target\n\xff,B\n"}, ["edges.csv", "UTF-8"]),
+        ({"edges.csv": b"source,target\nA,B\n\x01\x02\xff\x00,B\n"}, ["edges.csv", "a table as CSV"]),
+        ({"edges.csv": b"source,target\n"}, ["no entity", "edges.csv"]),
         ({"edges.jsonl": b'{"source": "A", "target": "B"}\n{"source": '}, ["edges.jsonl", "line 2", "JSON object"]),
         ({"edges.jsonl": b"[1]\n"}, ["edges.jsonl", "row 1", "an object"]),
         ({"entities.parquet": b"PAR1 no"}, ["entities.parquet", "Parquet"]),
@@ -59,6 +60,16 @@ def test_the_error_names_the_place_and_what_was_expected(files: dict[str, bytes]
     with pytest.raises(BadInput) as caught:
         read_graph(files, IndexOptions())
     assert [word for word in words if word not in str(caught.value)] == [], str(caught.value)
+
+
+def test_every_refusal_says_what_to_do() -> None:
+    for files in (
+        {"edges.jsonl": b"no"}, {"edges.jsonl": b"[1]"}, {"edges.json": b"{"}, {"edges.csv": b"source,target\n"},
+        {"edges.parquet": old.parquet([{"source": "A", "target": "B", "weight": [1.0]}])},
+    ):  # fmt: skip
+        with pytest.raises(BadInput) as caught:
+            read_graph(files, IndexOptions())
+        assert "nothing was imported" in caught.value.hint
 
 
 @pytest.mark.parametrize(

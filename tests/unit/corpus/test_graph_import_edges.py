@@ -30,11 +30,18 @@ def edges(graph: Imported) -> list[tuple[str, str, float]]:
     return [(row["source"], row["target"], row["weight"]) for row in rows]
 
 
+def test_a_table_in_the_encoding_of_a_chinese_spreadsheet_is_read_and_said() -> None:
+    graph = graph_of({"edges.csv": "source,target,weight\n贾宝玉,林黛玉,2\n林黛玉,薛宝钗,1\n".encode("gb18030")})
+    assert edges(graph) == [("林黛玉", "薛宝钗", 1.0), ("贾宝玉", "林黛玉", 2.0)]
+    assert "edges.csv was read as gb18030." in graph.notes
+
+
 @pytest.mark.parametrize(
     ("file", "data"),
     [
         ("edges.csv", b"source,target,weight\nA,B,2\nB,C,0.5\n"),
         ("my graph.csv", "\ufeffSource;Target;Weight\nA;B;2\nB;C;.5\n".encode()),
+        ("utf16.csv", "source,target,weight\nA,B,2\nB,C,0.5\n".encode("utf-16")),
         ("x.tsv", b"from\tto\tweight\nA\tB\t2\nB\tC\t5e-1\n"),
         ("x.jsonl", b'{"source": "A", "target": "B", "weight": 2}\n\n{"source": "B", "target": "C", "weight": "0.5"}'),
         ("x.json", b'[{"src": "A", "dst": "B", "weight": 2}, {"src": "B", "dst": "C", "weight": 0.5}]'),

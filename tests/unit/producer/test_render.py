@@ -120,11 +120,18 @@ def test_a_tree_is_shown_heaviest_first_and_says_what_it_does_not_show() -> None
     assert said.index("heavy root") < said.index("small root") < said.index("2 child") < said.index("3 other child")
     assert "grandchild" not in said
     assert "2 child  3 entities, 2 text units, 1 child below" in said
-    assert "and 1 more, 3 text units" in text(tree_view(TREE, depth=1, width=1))
+    assert "and 1 more, 3 text units\n" in text(tree_view(TREE, depth=1, width=1))
     assert "4 grandchild" in text(tree_view(TREE, depth=9, width=0))
     below = text(tree_view(TREE, depth=2, below=2))
     assert "4 grandchild" in below
     assert "heavy root" not in below
+
+
+def test_what_the_tree_does_not_show_is_not_summed_since_communities_share_text_units() -> None:
+    wide = TREE.model_copy(update={"communities": [
+        c.model_copy(update={"parent": -1, "children": [], "weight": 5 - (c.id == 4)}) for c in TREE.communities
+    ]})  # fmt: skip
+    assert "and 4 more, 5 text units each at most" in text(tree_view(wide, width=1))
 
 
 def test_levels_are_counted_where_the_tree_does_not_bring_them() -> None:
@@ -141,16 +148,20 @@ def test_levels_are_counted_where_the_tree_does_not_bring_them() -> None:
 def test_an_index_result_says_what_the_tree_holds_and_what_went_wrong() -> None:
     result = IndexResult.model_validate(
         {"job_id": "j", "status": "partial", "corpus": "c", "version": "v-j", "warnings": ["3 × endpoint away"],
-         "counts": {"documents": 1, "text_units": 2, "entities": 3, "communities": 4},
+         "counts": {"documents": 1, "text_units": 2, "entities": 3, "relationships": 5, "communities": 4},
+         "notes": ["n"],
          "coverage": {"entities": 1, "text_units": 1, "relationships": 0.8, "between_roots": 1},
          "reports": {"generated": 1, "extractive": 3}, "seconds": {"total": 75.2, "report": 70}}
     )  # fmt: skip
     said = text(*index_result(result))
-    assert "1 document, 2 text units, 3 entities, 0 relationships, 4 communities" in said
+    assert "1 document, 2 text units, 3 entities, 5 relationships, 4 communities" in said
     assert "100 % of entities, 100 % of text units, 80.0 % of relationships (1 runs between roots)" in said
     assert "reports: 1 generated, 3 extractive, 0 failed" in said
     assert "75 s: report 70 s" in said
-    assert "! 3 × endpoint away" in said
+    assert "note: n\n! 3 × endpoint away" in said
+    bare = text(*index_result(IndexResult(job_id="j", status="published", corpus="c", version="v-j")))
+    assert "of relationships" not in bare  # there are none that could be held
+    assert "roots" not in bare
     failed = text(*index_result(IndexResult(job_id="j", status="failed", corpus="c", warnings=["why"])))
     assert failed == "failed  corpus c  version –\n! why\n"
 
@@ -159,16 +170,18 @@ def test_a_report_shows_evidence_and_omissions() -> None:
     report = {
         "community": 12, "level": 1, "size": 3, "weight": 2, "rank": 7.5, "title": "T", "summary": "S", "parent": 4,
         "children": [20, 21], "generated_by": "extractive", "cause": "endpoint away",
-        "findings": [{"summary": "F", "explanation": "E [Data: Entities (1)]"}],
-        "evidence": '{"text_units": ["t1"], "reports": [20], "titles": [21], "counts": {"direct": {"entities": 3},'
-        ' "through": {"relationships": 1000}, "aggregated": {}, "omitted": {"claims": 2}}}',
+        "findings": [{"summary": "F", "explanation": "E [Data: Entities (1)]"}], "text_units": ["t1", "t2"],
+        "evidence": '{"text_units": ["t1"], "reports": [20], "titles": [21], "counts": {"direct":'
+        ' {"entities": 3, "claims": 1}, "through": {"relationships": 1000}, "aggregated": {}, "omitted": {"claims": 2}}}',
         "omitted": {"reports": [22]},
     }  # fmt: skip
     said = text(*report_parts(report))
     for expected in (
         "12 T", "level 1, 3 entities, 2 text units, rank 7.5, by extractive", "E [Data: Entities (1)]",
-        "children: 20, 21", "parent: 4", "in the prompt itself: 3 entities", "behind child reports in it: 1,000 rel",
-        "left out: 2 claims", "child reports in full: 20", "children by title and summary: 21", "text units: t1",
+        "children: 20, 21", "parent: 4", "in the prompt itself: 3 entities, 1 claim\n",
+        "behind child reports in it: 1,000 rel",
+        "left out: 2 claims", "child reports in full: 20", "children by title and summary: 21",
+        "text units, for `communitree source`: t1, t2",
         "child reports left out: 22", "! fallback: endpoint away",
     ):  # fmt: skip
         assert expected in said

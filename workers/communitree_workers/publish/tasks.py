@@ -188,8 +188,14 @@ def _result(
         llm=LlmAccount.of(by_stage),
         seconds=index_seconds(services.ledger, message.tenant, message.job),
         changes=plan.get("changes", []),
+        notes=graph_notes(request, plan, stats),
         warnings=warnings,
     )
+
+
+def graph_notes(request: CorpusRequest, plan: dict[str, Any], stats: dict[str, Any]) -> list[str]:
+    """Return what was done to a graph's tables and its kept tree. Notes on documents stand among the warnings."""
+    return [*plan.get("notes", []), *stats.get("notes", [])] if request.options.get("graph") else []
 
 
 HANDLERS: dict[str, Handler] = {"communitree.corpus.publish.v1": publish}

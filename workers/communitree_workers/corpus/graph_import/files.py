@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Callable, Collection, Mapping
@@ -24,6 +25,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_workers.corpus.encodings import detect
 
 #: Where a file's bytes come from: themselves, a path, or something that opens them.
 Source = bytes | Path | Callable[[], BinaryIO]
@@ -43,6 +45,8 @@ _STEMS = {
 #: No row of a CSV file may be larger than this.
 _CSV_BLOCK = 256 << 20
 
+_AGAIN = "Correct this place and send the tables again; nothing was imported."
+
 
 @dataclass
 class Raw:
@@ -51,6 +55,7 @@ class Raw:
     file: str
     table: pa.Table
     have: list[str] = field(default_factory=list)
+    encoding: str = "utf-8"
     named: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,13 +115,15 @@ def load(file: str, source: Source, wanted: Collection[str] = ()) -> Raw:
     try:
         if suffix == ".parquet":
             return _parquet(file, source, wanted)
-        data = _bytes(source)
+        data, encoding = _utf8(_bytes(source))
         if suffix in (".csv", ".tsv"):
-            return Raw(file, _csv(data, "\t" if suffix == ".tsv" else None))
-        return Raw(file, _json(data, file, suffix))
+            return Raw(file, _csv(data, "\t" if suffix == ".tsv" else None), encoding=encoding)
+        return Raw(file, _json(data, file, suffix), encoding=encoding)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        expected = "tables in Parquet" if suffix == ".parquet" else f"a table as {suffix[1:].upper()} in UTF-8"
-        raise BadInput(f"{file}: expected {expected}: {error}", hint="Write the file again.") from error
+        expected = "tables in Parquet" if suffix == ".parquet" else f"a table as {suffix[1:].upper()}"
+        raise BadInput(
+            f"{file}: expected {expected}: {error}", hint="Write the file again; nothing was imported."
+        ) from error
 
 
 def _parquet(file: str, source: Source, wanted: Collection[str]) -> Raw:
@@ -137,9 +144,17 @@ def _bytes(source: Source) -> bytes:
         return stream.read()
 
 
+def _utf8(data: bytes) -> tuple[bytes, str]:
+    """Return the bytes in UTF-8, and the encoding that they had: spreadsheets write that of their country."""
+    found = detect(io.BytesIO(data))
+    if found.encoding.startswith("utf-8") or not found.encoding or found.bad_offset is not None:
+        return data, "utf-8"
+    return data.decode(found.encoding).encode(), found.encoding
+
+
 def _csv(data: bytes, delimiter: str | None) -> pa.Table:
     """Read all columns as text: what a column is, we know better than a guess by its first rows."""
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(codecs.BOM_UTF8)
     head = data[: 1 << 16].decode("utf-8", errors="ignore")
     first = head.splitlines()[0] if head.strip() else ""
     if delimiter is None:
@@ -165,28 +180,28 @@ def _json(data: bytes, file: str, suffix: str) -> pa.Table:
     rows: list[dict[str, Any]] = []
     if suffix == ".json":
         try:
-            loaded = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
+            loaded = orjson.loads(data.removeprefix(codecs.BOM_UTF8))
         except orjson.JSONDecodeError as error:
-            raise BadInput(f"{file}: expected a JSON array of objects: {error}") from error
+            raise BadInput(f"{file}: expected a JSON array of objects: {error}", hint=_AGAIN) from error
         numbered = enumerate(loaded, 1) if isinstance(loaded, list) else [(1, loaded)]
     else:
         numbered = _lines(data, file)
     for place, row in numbered:
         if not isinstance(row, dict):
-            raise BadInput(f"{file}: row {place}: expected an object, found {str(row)[:80]!r}.")
+            raise BadInput(f"{file}: row {place}: expected an object, found {str(row)[:80]!r}.", hint=_AGAIN)
         rows.append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pa.table({name: _array([row.get(name) for row in rows]) for name in names})
 
 
 def _lines(data: bytes, file: str) -> Any:
-    for place, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+    for place, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             yield place, orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise BadInput(f"{file}: line {place}: expected one JSON object: {error}") from error
+            raise BadInput(f"{file}: line {place}: expected one JSON object: {error}", hint=_AGAIN) from error
 
 
 def _array(values: list[Any]) -> pa.Array:

@@ -70,6 +70,11 @@ def read_graph(files: Mapping[str, Source], options: IndexOptions) -> Imported:
     entities, relationships = read_relationships([Reader(RELATIONSHIPS, raw) for raw in edges], entities, notes) if (
         edges
     ) else (entities, _no_relationships())  # fmt: skip
+    if not len(entities):
+        raise BadInput(
+            f"The graph has no entity: no row of entities or relationships in the files{named(sorted(files))}.",
+            hint="Look whether the program that wrote them had ended; nothing was imported.",
+        )
     entities = with_text_of_edges(entities, relationships, given)
     covariates = _reader(raws, COVARIATES)
     mentioned = [entities.columns["text_unit_ids"], relationships.columns["text_unit_ids"]]
@@ -111,6 +116,9 @@ def _raws(files: Mapping[str, Source], notes: Notes) -> tuple[dict[str, Raw], li
             if all(raw.find(*ALIASES[RELATIONSHIPS][end]) for end in ("source", "target")):
                 edges.append(raw)
                 others.remove(file)
+    for raw in (*raws.values(), *edges):
+        if raw.encoding != "utf-8":
+            notes.notes.append(f"{raw.file} was read as {raw.encoding}.")
     if others:
         notes.notes.append(f"Ignored, as no table that is known{named(others)}.")
     if ENTITIES not in raws and NODES not in raws and not edges:
@@ -165,7 +173,10 @@ def _tree(
     if communities is None:
         notes.warn(len(reader), "reports were left out: there is no communities table that they belong to")
         return None, None
-    return communities, read_reports(reader, notes)
+    reports = read_reports(reader, notes)
+    lost = reports.filter(pc.invert(pc.is_in(reports["community"], value_set=communities["community"])))["community"]
+    notes.warn(len(lost), "reports are on communities that are not there and were left out", map(str, lost.to_pylist()))
+    return communities, reports
 
 
 def _table(name: str, columns: Columns, *order: str) -> pa.Table:

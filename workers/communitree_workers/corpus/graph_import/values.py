@@ -26,6 +26,9 @@ _HEAD = r"^\s*(?:array\()?\s*[\[\(\{]\s*"
 _TAIL = r"\s*[\]\)\}]\s*(?:,\s*dtype=[^)]*\))?\s*$"
 
 
+_AGAIN = "Write this column in that type and send the tables again; nothing was imported."
+
+
 def refuse(file: str, column: str, row: int, expected: str, found: object) -> NoReturn:
     """Raise `BadInput` for the value in this row (counted from 0)."""
     shown = repr(found)
@@ -71,7 +74,7 @@ def text(column: pa.Array | pa.ChunkedArray, file: str, name: str) -> pa.Array:
         strings = array.cast(pa.string())
         return pc.fill_null(strings, "") if strings.null_count else strings
     except pa.ArrowException as error:
-        raise BadInput(f"{file}: column {name}: expected texts, found {kind}: {error}") from error
+        raise BadInput(f"{file}: column {name}: expected texts, found {kind}: {error}", hint=_AGAIN) from error
 
 
 def _json(value: object) -> str:
@@ -133,7 +136,7 @@ def numbers(column: pa.Array | pa.ChunkedArray, file: str, name: str) -> pa.Arra
     try:
         array = array.cast(pa.float64())
     except pa.ArrowException as error:
-        raise BadInput(f"{file}: column {name}: expected numbers, found {kind}: {error}") from error
+        raise BadInput(f"{file}: column {name}: expected numbers, found {kind}: {error}", hint=_AGAIN) from error
     values = array.to_numpy(zero_copy_only=False)
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
