@@ -40,7 +40,7 @@ def other(stack: Stack) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def known(owner: Client, topics: Path, provider: Provider) -> dict[str, str]:
     """What the other may have overheard: names and ids of all that the owner has."""
-    indexed = owner.submit_index(topics / "assert.txt", "secret")
+    indexed = owner.submit_index(topics, "secret")
     assert owner.wait_index(indexed).status == "published"
     asked = owner.submit_query("secret", QUESTION).job
     answer = owner.wait_answer(asked)
@@ -116,7 +116,7 @@ def test_the_same_corpus_and_question_share_nothing(
 ) -> None:
     """Same bytes, same name, same question, at the same time: not one reply, unit or running job is shared."""
     provider.reset(latency=1.0)
-    assert other.index(topics / "assert.txt", "secret").reports.reused == 0
+    assert other.index(topics, "secret").reports.reused == 0
     calls = provider.stats()["requests"]
     assert calls > 0
     running = owner.submit_query("secret", "Is this shared?")

@@ -17,11 +17,14 @@ from communitree.client import Client
 from communitree_shared import rediskeys as rk
 from communitree_shared.options import QueryOptions
 from communitree_shared.settings import Settings
+from support import tls
 from support.acl import documented_commands, documented_user
 from support.fleet import Fleet, running_fleet, until
 from support.house import ROOT
 from support.provider import fake_provider
+from support.relay import relay
 from support.topics import write_topics
+from support.valkey import running_valkey
 
 
 def test_every_command_of_the_scripts_is_documented() -> None:
@@ -35,16 +38,27 @@ def test_every_command_of_the_scripts_is_documented() -> None:
 
 @pytest.fixture
 def few_rights(settings: Settings, tmp_path: Path) -> Iterator[tuple[Settings, redis.Redis]]:
-    """A server with the documented user alone, and an administrator who looks at what it was denied."""
-    from support.valkey import running_valkey
+    """All that a managed server may want at once, and an administrator who looks at what was denied.
 
+    The documented user alone, TLS with certificates on both sides, a region and a prefix of one's own.
+    """
     acl = tmp_path / "users.acl"
     user = documented_user().replace("PASSWORD", "of-the-test")
     acl.write_text(f"user default off\nuser admin on >admin ~* &* +@all\n{user}\n")
-    with running_valkey(tmp_path / "valkey", "--aclfile", str(acl)) as valkey:
+    with (
+        running_valkey(tmp_path / "valkey", "--aclfile", str(acl)) as valkey,
+        relay(f"127.0.0.1:{valkey.port}", tls.server_context(wants_certificate=True)) as to_redis,
+        relay(settings.s3_endpoint, tls.server_context()) as to_s3,
+    ):
         admin = redis.Redis(port=valkey.port, username="admin", password="admin", decode_responses=True)
-        url = f"redis://communitree:of-the-test@127.0.0.1:{valkey.port}/0"
-        yield settings.model_copy(update={"redis_url": SecretStr(url)}), admin
+        yield settings.model_copy(
+            update={
+                "redis_url": SecretStr(f"rediss://communitree:of-the-test@{to_redis.endpoint}/0"),
+                "redis_ca_bundle": tls.CA, "redis_certificate": tls.CLIENT, "redis_private_key": tls.CLIENT,
+                "s3_endpoint": to_s3.endpoint, "s3_secure": True, "s3_ca_bundle": tls.CA,
+                "s3_prefix": "team/one", "s3_region": "eu-central-1",
+            }
+        ), admin  # fmt: skip
         admin.close()
 
 
@@ -62,6 +76,9 @@ def everything(client: Client, fleet: Fleet, topics: Path) -> None:
     client.dead_letters()
     client.redrive()
     client.jobs()
+    keys = set(client._store.keys(""))
+    assert any(key.startswith("team/one/default/corpora/c/") for key in keys)
+    assert not any("/corpora/c/" in key for key in keys if not key.startswith("team/one/"))
     client.collect(older_than=0.0)
     client.delete("c")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import kombu.exceptions
@@ -17,7 +16,6 @@ from communitree_shared.errors import ServerRefuses
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from support import tls
-from support.fleet import running_fleet
 from support.relay import relay
 
 
@@ -68,17 +66,3 @@ def test_a_server_that_is_not_trusted_is_named(behind_tls: Settings) -> None:
     with made as broker, pytest.raises(kombu.exceptions.OperationalError):
         broker.ensure_connection(max_retries=1, interval_start=0)
     client.close()
-
-
-@pytest.mark.parametrize("behind_tls", [True], indirect=True, ids=["both"])
-def test_a_whole_job_over_tls_in_a_prefix_and_region_of_its_own(behind_tls: Settings, tmp_path: Path) -> None:
-    before = set(Store(behind_tls).keys(""))
-    own = behind_tls.model_copy(update={"s3_prefix": "team/one", "s3_region": "eu-central-1"})
-    (tmp_path / "a.txt").write_text("Ada Lovelace wrote to Charles Babbage about the Analytical Engine in London.")
-    with running_fleet(tmp_path / "logs", own, "cpu") as fleet, fleet.client() as client:
-        result = client.index(tmp_path / "a.txt", "secure")
-        assert result.status == "published", fleet.logs()
-        assert client.ask("secure", "Who wrote to whom?").status == "answered"
-        keys = set(client._store.keys("")) - before
-        assert all(key.startswith("team/one/") for key in keys), keys
-        assert any(key.startswith("team/one/default/corpora/secure/") for key in keys)
