@@ -81,8 +81,9 @@ def index(
 ) -> int:
     """Index documents: text units, entities, the community tree, a report on each community.
 
-    An existing corpus keeps the settings that earlier jobs gave it by name; those given now are put over them. Follows
-    the job until it is published. Ctrl-C leaves it running and says how to follow it again.
+    An existing corpus keeps the settings that earlier jobs gave it by name; those given now are put over them.
+
+    Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
     """
     options["graph"] = graph
     options.setdefault("cluster", {})["recluster"] = recluster

@@ -12,6 +12,9 @@ from rich.text import Text
 from communitree.render.numbers import seconds, share
 from communitree_shared.results import JobView
 
+#: A job of these states has made its result.
+_GOOD = ("answered", "published", "no_data", "done", "partial")
+
 _STYLES = {
     **dict.fromkeys(("answered", "published", "no_data"), "green"),
     **dict.fromkeys(("failed", "lost", "cancelled"), "red"),
@@ -60,11 +63,12 @@ def job_parts(view: JobView, *, with_events: bool = False) -> list[RenderableTyp
         )
     ]
     table = Table("stage", "state", "done", "failed")
+    ended = view.status in _GOOD
     for stage in view.progress.get("stages", []):
-        name = stage["stage"]
-        table.add_row(
-            name, stage["state"], f"{stage.get('done', 0):,}/{stage.get('total', 0):,}", f"{stage.get('failed', 0):,}"
-        )
+        total, failed = stage.get("total", 0), stage.get("failed", 0)
+        # The last stage ends its job before it is counted itself.
+        done = total - failed if ended and stage["state"] == "closed" else stage.get("done", 0)
+        table.add_row(stage["stage"], stage["state"], f"{done:,}/{total:,}", f"{failed:,}")
     if table.row_count:
         parts.append(table)
     if view.waits:

@@ -172,7 +172,8 @@ def test_a_report_shows_evidence_and_omissions() -> None:
         "children": [20, 21], "generated_by": "extractive", "cause": "endpoint away",
         "findings": [{"summary": "F", "explanation": "E [Data: Entities (1)]"}], "text_units": ["t1", "t2"],
         "evidence": '{"text_units": ["t1"], "reports": [20], "titles": [21], "counts": {"direct":'
-        ' {"entities": 3, "claims": 1}, "through": {"relationships": 1000}, "aggregated": {}, "omitted": {"claims": 2}}}',
+        ' {"entities": 3, "claims": 1}, "through": {"relationships": 1000}, "aggregated": {}, "omitted": {"claims":'
+        ' 2}}}',
         "omitted": {"reports": [22]},
     }  # fmt: skip
     said = text(*report_parts(report))
@@ -221,6 +222,10 @@ def test_lists() -> None:
     said = text(*job_parts(view, with_events=True))
     for expected in ("failed  corpus job j, corpus c", "report-2", "1/2", "! bad mend", "job.submitted"):
         assert expected in said
+    stages = [{"stage": "publish", "state": "closed", "done": 0, "total": 1, "failed": 0}]
+    published = view.model_copy(update={"status": "published", "progress": {"stages": stages}})
+    assert "1/1" in text(*job_parts(published))  # it ended the job before it was counted
+    assert "0/1" in text(*job_parts(published.model_copy(update={"status": "cancelled"})))
     assert "it died" in text(letters_table([{"job": "j", "why": "it died"}]))
 
 
