@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from communitree_shared.options import ReadOptions
 from communitree_shared.tokens import encoding
 from communitree_workers.corpus.documents import Document
+from communitree_workers.corpus.large_text import LargeText
 from communitree_workers.text.sentences import sentence_spans
 
 Ints = NDArray[np.int64]
@@ -64,7 +65,7 @@ def _header(document: Document, options: ReadOptions) -> str:
     return enc.decode_bytes(ids[: options.chunk_tokens // 2 - 1]).decode("utf-8", "ignore") + "\n\n"
 
 
-def _windows(text: str, options: ReadOptions, header_tokens: int) -> Iterator[tuple[int, int, int]]:
+def _windows(text: str | LargeText, options: ReadOptions, header_tokens: int) -> Iterator[tuple[int, int, int]]:
     """Yield start, end and tokens of each unit's body."""
     limit = options.chunk_tokens - header_tokens
     overlap = min(options.chunk_overlap, limit // 2)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
 from communitree_shared.errors import BadInput
+from communitree_workers.corpus.large_text import LargeText
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Document:
-    """A text with a name.
+    """A text with a name, as a string or, where it is large, as bytes that are cut like one.
 
     `content` is the sha256 of the text, `id` the same unless the row brought its own; `encoding` is how the bytes were
     read; `metadata` holds the wanted columns of the row.
@@ -31,7 +32,7 @@ class Document:
     id: str
     content: str
     title: str
-    text: str = field(repr=False)
+    text: str | LargeText = field(repr=False)
     source: str
     encoding: str = "utf-8"
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -66,24 +67,26 @@ class Problem:
 
 
 def document(
-    text: str, title: str, source: str, *, given_id: str = "", encoding: str = "utf-8", metadata: Any = None
+    text: str | LargeText,
+    title: str,
+    source: str,
+    *,
+    given_id: str = "",
+    encoding: str = "utf-8",
+    metadata: Any = None,
 ) -> Document:
     """Return a document; without an id of its own the sha256 of its text is its id."""
-    try:
-        raw = text.encode()
-    except UnicodeEncodeError:  # lone surrogates, from JSON escapes or odd fonts: no table can hold them
-        raw = text.encode("utf-8", "replace")
-        text = raw.decode()
+    if isinstance(text, LargeText):
+        raw: bytes | bytearray = text.raw
+    else:
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:  # lone surrogates, from JSON escapes or odd fonts: no table can hold them
+            raw = text.encode("utf-8", "replace")
+            text = raw.decode()
     content = hashlib.sha256(raw).hexdigest()
-    return Document(
-        given_id or content,
-        content,
-        title,
-        text,
-        source,
-        encoding,
-        {k: as_text(v) for k, v in (metadata or {}).items()},
-    )
+    wanted = {k: as_text(v) for k, v in (metadata or {}).items()}
+    return Document(given_id or content, content, title, text, source, encoding, wanted)
 
 
 def as_text(value: Any) -> str:

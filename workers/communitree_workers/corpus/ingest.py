@@ -79,7 +79,10 @@ def ingest(items: Iterable[Document | Problem], options: ReadOptions) -> tuple[T
     report.characters = sum(len(d.text) for d in kept)
     report.n_tokens = sum(row["n_tokens"] for row in rows)
     report.encodings = Counter(d.encoding for d in kept)
-    table = conform(DOCUMENTS, pa.Table.from_pylist(rows)) if rows else empty(DOCUMENTS)
+    table = empty(DOCUMENTS)
+    if rows:
+        texts = [d.text if isinstance(d.text, str) else d.text.raw for d in kept]
+        table = conform(DOCUMENTS, pa.Table.from_pylist(rows).append_column("text", pa.array(texts, pa.string())))
     return {DOCUMENTS: table, TEXT_UNITS: units}, report
 
 
@@ -107,7 +110,6 @@ def _row(number: int, document: Document, unit_ids: list[str], options: ReadOpti
         "id": document.id,
         "human_readable_id": number,
         "title": document.title,
-        "text": document.text,
         "text_unit_ids": unit_ids,
         "raw_data": as_text(dict(document.metadata)) if document.metadata else "",
         "n_tokens": sum(

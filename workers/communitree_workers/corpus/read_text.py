@@ -10,7 +10,12 @@ from communitree_shared.options import ReadOptions
 from communitree_workers.corpus.documents import Document, Problem, Source, document
 from communitree_workers.corpus.encodings import Detected, detect
 from communitree_workers.corpus.html_text import html_to_text
+from communitree_workers.corpus.large_text import LargeText
 
+#: A larger file becomes no string: that may take four bytes a character.
+_LARGE = 16 * 2**20
+#: Characters read at a time then.
+_PIECE = 1 << 20
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _ENCODED_XML = re.compile(rb"^\s*<\?xml[^>]{0,100}encoding\s*=\s*[\"']([\w-]+)")
 
@@ -45,9 +50,10 @@ def _one(source: Source, *, html: bool) -> Iterator[Document | Problem]:
     if wrapper is None:
         return
     with wrapper:
-        text = wrapper.read()
-    if html:
-        text = html_to_text(text)
+        if source.size > _LARGE and not html:
+            text: str | LargeText = LargeText.joined(iter(lambda: wrapper.read(_PIECE), ""))
+        else:
+            text = html_to_text(wrapper.read()) if html else wrapper.read()
     if not text or text.isspace():
         yield Problem(source.name, "empty", "there is no text in it")
         return

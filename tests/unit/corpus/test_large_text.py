@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from communitree_shared.options import ReadOptions
+from communitree_workers.corpus import large_text, read_text
+from communitree_workers.corpus.documents import document
+from communitree_workers.corpus.ingest import ingest
+from communitree_workers.corpus.large_text import LargeText
+from support.sources import read
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="ab \n汉é😀", max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 9))
+def test_it_is_cut_like_a_string(text: str, start: int, stop: int, stride: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large_text, "_STRIDE", stride)
+        large = LargeText.joined([text[:7], text[7:]])
+        assert len(large) == len(text)
+        assert large[start:stop] == text[start:stop]
+        assert "".join(large.pieces(5)) == text
+        assert large.isspace() == (not text or text.isspace())
+
+
+def test_a_large_file_gives_the_tables_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Mara met Oskar at the quay. 王晓明在上海工作。😀 " * 40
+    small, _ = read(("a.txt", "\ufeff" + text.replace("quay. ", "quay.\r\n")))
+    monkeypatch.setattr(read_text, "_LARGE", 10)
+    monkeypatch.setattr(read_text, "_PIECE", 7)
+    large, _ = read(("a.txt", "\ufeff" + text.replace("quay. ", "quay.\r\n")))
+    assert isinstance(large[0].text, LargeText)
+    assert (small[0].id, small[0].encoding) == (large[0].id, large[0].encoding)
+    options = ReadOptions(chunk_tokens=40, chunk_overlap=8)
+    one, other = ingest(small, options)[0], ingest(large, options)[0]
+    assert one["text_units"].num_rows > 10
+    assert all(one[name].equals(other[name]) for name in one)
+
+
+def test_an_empty_large_file_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_text, "_LARGE", 2)
+    documents, problems = read(("a.txt", " \n\u3000 \n"))
+    assert not documents
+    assert [p.reason for p in problems] == ["empty"]
+
+
+def test_documents_of_both_kinds_stand_in_one_table() -> None:
+    tables, report = ingest(
+        [document("small", "a", "a"), document(LargeText(b"l\xc3\xa4rge"), "b", "b")], ReadOptions()
+    )
+    assert tables["documents"]["text"].to_pylist() == ["small", "lärge"]
+    assert report.characters == 10
