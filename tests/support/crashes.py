@@ -114,7 +114,7 @@ class Crashes:
 
     def ask(self) -> dict[str, Any]:
         """Ask a question over all leaves: plan, map, reduce."""
-        batch = BatchOptions(max_context_tokens=2_800)
+        batch = BatchOptions(max_context_tokens=3_400)
         return self._same(self._ask("What is an integer?", selection=SelectionOptions(strategy="leaves"), batch=batch))
 
     def walk(self) -> dict[str, Any]:
