@@ -118,7 +118,7 @@ def test_integer_ids_categories_and_paths_or_openers_do_as_well(tmp_path: Any) -
     assert graph.tables["entities"]["type"].to_pylist() == ["x", "y", ""]
     assert graph.tables["text_units"]["n_tokens"].to_pylist() == [1, 3]
     assert graph.tables["relationships"]["weight"].to_pylist() == [1.0, 1.0]
-    assert graph.warnings == ["1 relationships without a weight weigh 1."]
+    assert graph.warnings == ["1 relationship without a weight weighs 1."]
     assert graph.communities is None
     assert graph.reports is None
 
@@ -167,7 +167,7 @@ def test_reports_on_unknown_communities_are_left_out_and_said() -> None:
     tables = old.tables_3()
     tables["community_reports"][0]["community"] = 4242
     graph = read_graph({f"{name}.parquet": old.parquet(rows) for name, rows in tables.items()}, IndexOptions())
-    assert "1 reports are on communities that are not there and were left out: 4242." in graph.warnings
+    assert "1 report on unknown communities was left out: 4242." in graph.warnings
 
 
 def test_reports_come_in_many_shapes() -> None:
@@ -184,4 +184,4 @@ def test_reports_come_in_many_shapes() -> None:
     assert first["full_content"] == "# T\n\nS\n\ns\n\nplain"
     assert (first["rank"], second["rank"]) == (7.5, 0.0)
     assert second["findings"][0]["summary"] == "just a text"
-    assert graph.warnings == ["1 reports are second ones for a community and were left out."]
+    assert graph.warnings == ["1 second report on a community was left out."]

@@ -55,7 +55,7 @@ def test_an_edge_list_is_a_graph(file: str, data: bytes) -> None:
     assert [(e["title"], e["type"], e["degree"]) for e in entities(graph).values()] == [
         ("A", "", 1), ("B", "", 2), ("C", "", 1),
     ]  # fmt: skip
-    assert "4 edge ends name no entity: 3 entities were made for them." in graph.notes
+    assert "4 edge ends named no entity: 3 entities were made." in graph.notes
     assert "The tables have no text units: the evidence of an entity is its own row." in graph.notes
 
 
@@ -83,9 +83,9 @@ def test_ends_are_matched_by_spelling_else_they_become_entities() -> None:
     assert entities(graph)["ALICE"]["aliases"] == ["Alice", "ＡＬＩＣＥ"]
     assert entities(graph)["EVE "]["aliases"] == ["eve"]
     assert entities(graph)["EVE "]["text_unit_ids"] == ["t9"]
-    assert any(note.startswith("6 edge ends match an entity by normalised title only") for note in graph.notes)
-    assert "2 edge ends name no entity: 1 entities were made for them." in graph.notes
-    assert "1 edge ends are entity ids, not titles." in graph.notes
+    assert any(note.startswith("6 edge ends matched an entity by normalised title only") for note in graph.notes)
+    assert "2 edge ends named no entity: 1 entity was made." in graph.notes
+    assert "1 edge end named an entity by its id, not its title." in graph.notes
 
 
 @settings(max_examples=10, deadline=None)
@@ -106,7 +106,7 @@ def test_parallel_and_reversed_edges_are_summed_alike_in_any_order(seed: int) ->
     assert row["weight"] == sum(round(w * 1e6) for w in weights) / 1e6
     assert row["text_unit_ids"] == ["t0", "t1", "t2", "t3"]
     assert sorted(row["description"].splitlines()) == ["d0", "d1", "d2"]
-    assert "8 parallel or reversed relationships were united with their first: weights summed." in first.notes
+    assert "8 parallel or reversed relationships were united with the first: weights summed." in first.notes
 
 
 def test_merged_relationships_are_followed_by_everything_that_named_them() -> None:
@@ -140,12 +140,12 @@ def test_doubled_ids_and_titles_are_handled_and_counted() -> None:
     assert (first["id"], first["description"], first["text_unit_ids"]) == ("1", "one\ntwo", ["t0", "t1"])
     assert len({row["id"] for row in graph.tables["relationships"].to_pylist()}) == 2
     assert graph.warnings == [
-        "1 entities without a title are shown by their id.",
-        "1 entity rows repeat an id and title and were united with the first.",
-        "1 entities had the id of another entity and got one of their own: B.",
-        "1 relationships had the id of another one and got one of their own.",
+        "1 entity without a title is shown by id.",
+        "1 entity row repeated an id and title and was united with the first.",
+        "1 entity had the id of another one and got a new id: B.",
+        "1 relationship had the id of another one and got a new id.",
     ]
-    assert any(note.startswith("1 entities share their title") for note in graph.notes)
+    assert any(note.startswith("1 entity had the title") for note in graph.notes)
 
 
 def test_ids_that_lead_nowhere_are_dropped_and_counted() -> None:
@@ -158,14 +158,14 @@ def test_ids_that_lead_nowhere_are_dropped_and_counted() -> None:
     files["documents"][0]["text_unit_ids"] = ["t0", "t1", "lost"]
     graph = graph_of({f"{name}.parquet": old.parquet(rows) for name, rows in files.items()})
     assert graph.warnings == [
-        "1 references of documents to unknown text units were dropped.",
-        "1 references of entities to unknown text units were dropped.",
-        "1 references of text units to unknown entities were dropped.",
-        "1 references of relationships to unknown text units were dropped.",
+        "1 reference of documents to unknown text units was dropped.",
+        "1 reference of entities to unknown text units was dropped.",
+        "1 reference of text units to unknown entities was dropped.",
+        "1 reference of relationships to unknown text units was dropped.",
     ]
     claim = graph.tables["covariates"].to_pylist()[0]
     assert claim["text_unit_id"] == "t0", "the text unit that names the claim"
-    assert "1 documents were made, without their text, because text units name them." in graph.notes
+    assert "1 document was made, without text, because text units name them." in graph.notes
     assert [d["id"] for d in graph.tables["documents"].to_pylist()] == ["d0", "d1", "d9"]
 
 
@@ -174,3 +174,12 @@ def test_no_relationships_at_all() -> None:
     graph = graph_of({name: files[name] for name in ("entities.parquet", "text_units.parquet")})
     assert graph.tables["relationships"].num_rows == 0
     assert graph.tables["entities"].num_rows == 7
+
+
+def test_a_count_of_one_has_a_sentence_of_its_own() -> None:
+    for n, said in ((1, "1 edge end named no entity"), (2, "2 edge ends named no entity")):
+        files = {
+            "entities.csv": b"title\nA\n",
+            "edges.csv": f"source,target\nA,{'A' if n == 1 else 'C'}\nA,B\n".encode(),
+        }
+        assert any(note.startswith(said) for note in graph_of(files).notes), n

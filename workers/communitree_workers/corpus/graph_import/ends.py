@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from communitree_shared.tables import COLUMNS, ENTITIES
-from communitree_workers.corpus.graph_import.account import Notes
+from communitree_workers.corpus.graph_import.account import Notes, numbered
 from communitree_workers.corpus.graph_import.entities import Entities
 from communitree_workers.corpus.graph_import.grouping import content_ids
 from communitree_workers.corpus.graph_import.names import blank
@@ -35,7 +35,7 @@ def resolve(ends: pa.Array, entities: Entities, notes: Notes) -> tuple[Entities,
     times = np.bincount(code, minlength=len(names))
     row = positions(names, entities.written)
     by_id = np.where(row < 0, positions(names, entities.columns["id"]), -1)
-    notes.note(int(times[by_id >= 0].sum()), "edge ends are entity ids, not titles")
+    notes.note(int(times[by_id >= 0].sum()), "edge end|ends named an entity by its id, not its title")
     row = np.where(row < 0, by_id, row)
     if len(entities) and (row < 0).any():
         entities, row = _by_spelling(names, row, times, entities, notes)
@@ -44,10 +44,9 @@ def resolve(ends: pa.Array, entities: Entities, notes: Notes) -> tuple[Entities,
         spelled = names.take(pa.array(unknown))
         entities, made = _made(spelled, entities)
         row[unknown] = made
-        notes.note(
-            int(times[unknown].sum()),
-            f"edge ends name no entity: {len(np.unique(made)):,} entities were made for them",
-        )
+        fresh = len(np.unique(made))
+        what = numbered(fresh, f"{fresh:,} entity|entities was|were made")
+        notes.note(int(times[unknown].sum()), f"edge end|ends named no entity: {what}")
     return entities, row[code]
 
 
@@ -63,7 +62,9 @@ def _by_spelling(names: pa.Array, row: Ints, times: Ints, entities: Entities, no
     if not len(matched):
         return entities, row
     spelled = names.take(pa.array(matched))
-    notes.note(int(times[matched].sum()), "edge ends match an entity by normalised title only", spelled.to_pylist()[:6])
+    notes.note(
+        int(times[matched].sum()), "edge end|ends matched an entity by normalised title only", spelled.to_pylist()[:6]
+    )
     return _with_aliases(entities, row[matched], spelled), row
 
 

@@ -57,7 +57,7 @@ def read_entities(reader: Reader, notes: Notes, *, repeated: bool = False) -> En
     if nameless.any():
         refuse(reader.file, reader.spelled("title") or "title", int(np.argmax(nameless)), "a title", "")
     if reader.spelled("title") is not None:
-        notes.warn(pc.sum(untitled).as_py() or 0, "entities without a title are shown by their id")
+        notes.warn(pc.sum(untitled).as_py() or 0, "entity|entities without a title is|are shown by id")
     if not repeated:
         reader.release()
     columns["title"] = pc.if_else(untitled, columns["id"], written)
@@ -68,7 +68,7 @@ def read_entities(reader: Reader, notes: Notes, *, repeated: bool = False) -> En
     if pc.count_distinct(columns["id"]).as_py() < len(written):
         columns, written = _one_row_an_id(columns, written, notes, quiet=repeated)
     doubled = len(written) - pc.count_distinct(columns["title"]).as_py()
-    notes.note(doubled, "entities share their title with another one; relationships by title go to the first of them")
+    notes.note(doubled, "entity|entities had the title of another one; relationships by title go to the first of them")
     return Entities(columns, written)
 
 
@@ -87,7 +87,7 @@ def _one_row_an_id(
     group, first = groups_of(columns["id"], columns["title"])
     count = len(first)
     if not quiet:
-        notes.warn(len(group) - count, "entity rows repeat an id and title and were united with the first")
+        notes.warn(len(group) - count, "entity row|rows repeated an id and title and was|were united with the first")
     firsts = pa.array(first)
     merged = {name: column.take(firsts) for name, column in columns.items()}
     merged["description"] = joined(columns["description"], group, count)
@@ -101,7 +101,7 @@ def _one_row_an_id(
         fresh = content_ids(merged["title"].filter(others), merged["id"].filter(others))
         notes.warn(
             int(again.sum()),
-            "entities had the id of another entity and got one of their own",
+            "entity|entities had the id of another one and got a new id",
             merged["title"].filter(others).slice(0, 6).to_pylist(),
         )
         merged["id"] = pc.replace_with_mask(merged["id"], others, fresh)

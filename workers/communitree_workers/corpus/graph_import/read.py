@@ -171,11 +171,11 @@ def _tree(
     if reader is None:
         return communities, None
     if communities is None:
-        notes.warn(len(reader), "reports were left out: there is no communities table that they belong to")
+        notes.warn(len(reader), "report|reports was|were left out: there is no communities table that they belong to")
         return None, None
     reports = read_reports(reader, notes)
     lost = reports.filter(pc.invert(pc.is_in(reports["community"], value_set=communities["community"])))["community"]
-    notes.warn(len(lost), "reports are on communities that are not there and were left out", map(str, lost.to_pylist()))
+    notes.warn(len(lost), "report|reports on unknown communities was|were left out", map(str, lost.to_pylist()))
     return communities, reports
 
 

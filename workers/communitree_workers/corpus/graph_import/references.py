@@ -26,13 +26,13 @@ def unite(
     """
     left, ids = flatten(owners["text_unit_ids"])
     right = positions(ids, units["id"])
-    notes.warn(int((right < 0).sum()), f"references of {what} to unknown text units were dropped")
+    notes.warn(int((right < 0).sum()), f"reference|references of {what} to unknown text units was|were dropped")
     unit, ids = flatten(units[back])
     owner = positions(ids, owners["id"])
     if was is not None and len(was[1]):
         before = positions(ids, was[0])
         owner = np.where(before >= 0, was[1][before], owner)
-    notes.warn(int((owner < 0).sum()), f"references of text units to unknown {what} were dropped")
+    notes.warn(int((owner < 0).sum()), f"reference|references of text units to unknown {what} was|were dropped")
     sound = _distinct(left, right)
     sound_back = _distinct(unit, owner) and (was is None or len(was[0]) == len(owners["id"]))
     said, said_back = len(left), len(unit)
@@ -61,7 +61,7 @@ def read_covariates(reader: Reader, entities: Entities, units: Columns, notes: N
         columns["id"] = pc.if_else(anonymous, made, columns["id"])
     order = canonical_order(columns["id"], columns["subject_id"], columns["description"])
     _, first = groups_of(columns["id"].take(pa.array(order)))
-    notes.warn(len(order) - len(first), "covariates repeat an id and were left out")
+    notes.warn(len(order) - len(first), "covariate|covariates repeated an id and was|were left out")
     columns = {name: column.take(pa.array(order[first])) for name, column in columns.items()}
     row = positions(columns["entity_id"], entities.columns["id"])
     subject = columns["subject_id"]
@@ -71,7 +71,7 @@ def read_covariates(reader: Reader, entities: Entities, units: Columns, notes: N
     if ((row < 0) & said).any():
         row = np.where((row < 0) & said, positions(normalised(subject), normalised(entities.written)), row)
     columns["entity_id"] = pc.fill_null(entities.columns["id"].take(pa.array(row, mask=row < 0)), "")
-    notes.note(int((row < 0).sum()), "claims have a subject that is no entity; they are kept with their text units")
+    notes.note(int((row < 0).sum()), "claim|claims had a subject that is no entity: kept with the text unit|units")
     _place(columns, units, notes)
     return columns
 
@@ -79,7 +79,7 @@ def read_covariates(reader: Reader, entities: Entities, units: Columns, notes: N
 def no_covariates(units: Columns, notes: Notes) -> Columns:
     """Return a table without rows, and make the text units name none."""
     mentioned = int(lengths(units["covariate_ids"]).sum())
-    notes.warn(mentioned, "references of text units to unknown claims were dropped")
+    notes.warn(mentioned, "reference|references of text units to unknown claims was|were dropped")
     units["covariate_ids"] = blank(TEXT_UNITS, "covariate_ids", len(units["id"]))
     return {name: blank(COVARIATES, name, 0) for name in COLUMNS[COVARIATES]}
 
@@ -90,12 +90,12 @@ def _place(columns: Columns, units: Columns, notes: Notes) -> None:
     lost = (unit < 0) & pc.not_equal(columns["text_unit_id"], "").to_numpy(zero_copy_only=False)
     owner, ids = flatten(units["covariate_ids"])
     claim = positions(ids, columns["id"])
-    notes.warn(int((claim < 0).sum()), "references of text units to unknown claims were dropped")
+    notes.warn(int((claim < 0).sum()), "reference|references of text units to unknown claims was|were dropped")
     known, at = np.unique(claim, return_index=True)
     named_by = np.full(len(unit), -1, np.int64)
     named_by[known[known >= 0]] = owner[at[known >= 0]]
     unit = np.where(unit < 0, named_by, unit)
-    notes.warn(int((lost & (unit < 0)).sum()), "claims name an unknown text unit")
+    notes.warn(int((lost & (unit < 0)).sum()), "claim|claims named an unknown text unit")
     columns["text_unit_id"] = pc.fill_null(units["id"].take(pa.array(unit, mask=unit < 0)), "")
     claims = np.flatnonzero(unit >= 0)
     left, right = unique_pairs(unit[claims], claims)

@@ -61,7 +61,9 @@ def read_relationships(readers: Sequence[Reader], entities: Entities, notes: Not
     low, high = np.minimum(source, target), np.maximum(source, target)
     group, first = renumber(low * max(len(entities), 1) + high)
     merged = len(first)
-    notes.note(count - merged, "parallel or reversed relationships were united with their first: weights summed")
+    notes.note(
+        count - merged, "parallel or reversed relationship|relationships was|were united with the first: weights summed"
+    )
     given = columns["id"]
     if merged < count:
         columns = _merged(columns, group, first)
@@ -88,9 +90,9 @@ def _columns(reader: Reader, entities: Entities, notes: Notes) -> dict[str, pa.A
         row = int(np.argmax(np.abs(weight) > _MOST))
         refuse(reader.file, reader.spelled("weight") or "weight", row, "a weight below 1e12", float(weight[row]))
     if reader.spelled("weight") is None:
-        notes.note(count, f"relationships of {reader.file} have no weight column and weigh 1")
+        notes.note(count, f"relationship|relationships of {reader.file} has|have no weight column and weighs|weigh 1")
     else:
-        notes.warn(columns["weight"].null_count, "relationships without a weight weigh 1")
+        notes.warn(columns["weight"].null_count, "relationship|relationships without a weight weighs|weigh 1")
     columns["weight"] = pc.fill_null(columns["weight"], 1.0)
     reader.release()
     return columns
@@ -157,7 +159,7 @@ def _ids(columns: dict[str, pa.Array], notes: Notes) -> pa.Array:
     again = np.ones(len(ids), bool)
     again[owners] = False
     again &= ~missing
-    notes.warn(int(again.sum()), "relationships had the id of another one and got one of their own")
+    notes.warn(int(again.sum()), "relationship|relationships had the id of another one and got a new id")
     fresh = missing | again
     if not fresh.any():
         return ids

@@ -54,7 +54,7 @@ def _distinct(columns: Columns, what: str, notes: Notes, *order: str) -> tuple[C
     """Return the columns in canonical order with one row an id, and the rows taken."""
     rows = canonical_order(columns["id"], *(columns[name] for name in order))
     _, first = groups_of(columns["id"].take(pa.array(rows)))
-    notes.warn(len(rows) - len(first), f"{what} repeat an id and were left out")
+    notes.warn(len(rows) - len(first), f"{what} repeated an id and was|were left out")
     rows = rows[first]
     return reordered(columns, rows), rows
 
@@ -72,7 +72,7 @@ def _units(reader: Reader, encoding: str, notes: Notes) -> tuple[Columns, tuple[
         columns["id"] = content_ids(columns["text"])
     refuse_empty(columns["id"], reader.file, reader.spelled("id") or "id", "the id of a text unit")
     reader.release()
-    columns, _ = _distinct(columns, "text units", notes, "text")
+    columns, _ = _distinct(columns, "text unit|units", notes, "text")
     unit, ids = flatten(columns.pop("document_ids"))
     first = np.ones(len(unit), bool)
     first[1:] = unit[1:] != unit[:-1]
@@ -100,7 +100,7 @@ def _stubs(mentioned: Iterable[pa.Array], notes: Notes) -> Columns:
     unknown = pa.array(np.full(len(ids), -1, np.int64))
     units.update(id=ids, n_tokens=pa.array(np.zeros(len(ids), np.int64)), start=unknown, end=unknown)
     if len(ids):
-        notes.note(len(ids), "text units are known by id only: there is no text_units table")
+        notes.note(len(ids), "text unit|units is|are known by id only: there is no text_units table")
     else:
         notes.notes.append("The tables have no text units: the evidence of an entity is its own row.")
     return units
@@ -112,7 +112,7 @@ def _documents(reader: Reader, notes: Notes) -> Columns:
     if reader.spelled("id") is None:
         columns["id"] = content_ids(columns["title"], columns["text"])
     refuse_empty(columns["id"], reader.file, reader.spelled("id") or "id", "the id of a document")
-    return _distinct(columns, "documents", notes, "title", "text")[0]
+    return _distinct(columns, "document|documents", notes, "title", "text")[0]
 
 
 def _joined(
@@ -121,7 +121,7 @@ def _joined(
     """Return the documents, those that only text units name added, with `text_unit_ids` from both sides."""
     doc, unit_ids = flatten(documents["text_unit_ids"])
     unit = positions(unit_ids, units["id"])
-    notes.warn(int((unit < 0).sum()), "references of documents to unknown text units were dropped")
+    notes.warn(int((unit < 0).sum()), "reference|references of documents to unknown text units was|were dropped")
     doc, unit = doc[unit >= 0], unit[unit >= 0]
     # A unit that names no document gets the first that names it.
     homeless = pc.equal(units["document_id"], "").to_numpy(zero_copy_only=False)
@@ -143,7 +143,7 @@ def _joined(
         added.update(id=unknown, title=unknown)
         documents = {name: pa.concat_arrays([documents[name], added[name]]) for name in documents}
         why = "text units name them" if given else "there is no documents table"
-        notes.note(len(unknown), f"documents were made, without their text, because {why}")
+        notes.note(len(unknown), f"document|documents was|were made, without text, because {why}")
         row = positions(wanted, documents["id"])
     left, right = unique_pairs(np.concatenate([doc, row[row >= 0]]), np.concatenate([unit, owner[row >= 0]]))
     count = len(documents["id"])

@@ -58,7 +58,7 @@ def read_communities(
     empty = lengths(columns["entity_ids"]) == 0
     if member is not None and empty.any():
         columns["entity_ids"] = _fill_from(member, columns, empty)
-        notes.note(int(empty.sum()), "communities have their entities from the nodes table")
+        notes.note(int(empty.sum()), "community|communities got the entities of the nodes table")
     columns["relationship_ids"] = _survivors(columns["relationship_ids"], relationships)
     return _finished(columns)
 
@@ -134,7 +134,7 @@ def _from_nodes(member: _Members, notes: Notes) -> pa.Table:
     columns = {name: blank(COMMUNITIES, name, len(numbers)) for name in COLUMNS[COMMUNITIES]}
     columns["community"], columns["level"] = pa.array(numbers), pa.array(level)
     columns["entity_ids"] = to_lists(left, member.ids.take(pa.array(right)), len(numbers))
-    notes.note(len(numbers), "communities were made from the nodes table: there is no communities table")
+    notes.note(len(numbers), "community|communities was|were made from the nodes table: there is no communities table")
     return _finished(columns)
 
 
@@ -169,7 +169,7 @@ def read_reports(reader: Reader, notes: Notes) -> pa.Table:
     numbers = columns["community"].to_numpy()
     order = np.lexsort([pc.rank(columns["id"]).to_numpy(), numbers])
     _, first = np.unique(numbers[order], return_index=True)
-    notes.warn(len(numbers) - len(first), "reports are second ones for a community and were left out")
+    notes.warn(len(numbers) - len(first), "second report|reports on a community was|were left out")
     columns = {name: column.take(pa.array(order[first])) for name, column in columns.items()}
     numbers = columns["community"]
     columns["human_readable_id"] = pc.coalesce(columns["human_readable_id"], numbers)
