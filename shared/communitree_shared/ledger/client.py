@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import redis
 
@@ -50,6 +50,15 @@ class Begun:
     attempts: dict[str, int]
     verdicts: dict[str, str]
     outgoing: list[Outgoing]
+
+
+class Arrival(NamedTuple):
+    """The end of a unit. `outcome` is kept with the stage, `event` is told to who follows the job."""
+
+    unit: str
+    ok: bool
+    outcome: dict[str, Any]
+    event: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -190,10 +199,20 @@ class Ledger:
         self, tenant: str, job: str, stage: str, unit: str, *, ok: bool, outcome: dict[str, Any], event: dict[str, Any]
     ) -> tuple[str, list[Outgoing]]:
         """Record the end of a unit. Returns (`new`|`duplicate`|`closed`|`gone`, outgoing)."""
-        fields = [str(part) for pair in event.items() for part in pair]
-        body = compact({**outcome, "ok": ok})
-        reply = self._run("arrive", tenant, job, stage, unit, int(ok), body, compact(fields))
-        return reply[0], _outgoing(reply[1:])
+        (status,), outgoing = self.arrive_all(tenant, job, stage, [Arrival(unit, ok, outcome, event)])
+        return status, outgoing
+
+    def arrive_all(
+        self, tenant: str, job: str, stage: str, arrivals: Sequence[Arrival]
+    ) -> tuple[list[str], list[Outgoing]]:
+        """Record the ends of units of one message in one step, one after the other. Returns as `arrive`, for each."""
+        flat: list[Any] = []
+        for unit, ok, outcome, event in arrivals:
+            fields = [str(part) for pair in event.items() for part in pair]
+            flat += [unit, int(ok), compact({**outcome, "ok": ok}), compact(fields)]
+        reply = self._run("arrive", tenant, job, stage, *flat)
+        n = int(reply[0])
+        return list(reply[1 : 1 + n]), _outgoing(reply[1 + n :])
 
     def give_back(
         self, tenant: str, job: str, stage: str, unit: str, *, delay_s: float, refund: bool, why: str = "",
@@ -295,7 +314,7 @@ class Ledger:
         until, refused_until = began + self.patience, began + self.refusal_patience
         trouble = trouble_with(f"Redis at {self._where}")  # not kept: a forked child has its own
         while True:
-            fault = trouble.turn(until)
+            fault = trouble.turn(until) if self.patience else None  # a heartbeat asks whenever it beats
             if fault is None:
                 try:
                     found = action()

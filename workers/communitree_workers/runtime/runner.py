@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -26,6 +27,7 @@ from communitree_shared.errors import (
     NewerMessage,
     ServerRefuses,
 )
+from communitree_shared.ledger.client import Arrival
 from communitree_shared.messages import Message, Unit, parse_message
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -78,7 +80,8 @@ class Runner:
                 self._side_by_side(contexts, handler)
             else:
                 for context in contexts:
-                    self._settle(context, self._call(handler, context), time.monotonic())
+                    arrival = self._settle(context, self._call(handler, context), time.monotonic())
+                    self._arrive([(context, arrival)] if arrival else [])
 
     def cancel(self, members: list[str]) -> None:
         """Stop running units, by ledger member (`tenant|job|stage|unit`) or prefix of one (`tenant|job`)."""
@@ -99,59 +102,79 @@ class Runner:
         return UnitContext(self.services, message, unit, attempt, deadline, cancelled)
 
     def _side_by_side(self, contexts: list[UnitContext], handler: Any) -> None:
-        futures: dict[concurrent.futures.Future[Outcome], UnitContext] = {}
+        """Work on units at once. Those that have ended arrive together: what ends meanwhile goes with the next."""
+        working: dict[concurrent.futures.Future[Outcome], UnitContext] = {}
+        ended: queue.SimpleQueue[concurrent.futures.Future[Outcome]] = queue.SimpleQueue()
         started = time.monotonic()
         for context in contexts:
             future = self.services.loop.submit(handler(context))
-            futures[future] = context
+            working[future] = context
             with self._lock:
                 self._running[_member(context.message, context.unit)] = future
-        for future in concurrent.futures.as_completed(futures):
-            context = futures[future]
-            with self._lock:
-                self._running.pop(_member(context.message, context.unit), None)
-            self._settle(context, lambda future=future: future.result(), started)  # type: ignore[misc]
+        for future in working:
+            future.add_done_callback(ended.put)
+        while working:
+            settled = []
+            for future in [ended.get(), *(ended.get_nowait() for _ in range(ended.qsize()))]:
+                context = working.pop(future)
+                with self._lock:
+                    self._running.pop(_member(context.message, context.unit), None)
+                settled.append((context, self._settle(context, future.result, started)))
+            self._arrive([(context, arrival) for context, arrival in settled if arrival])
 
     @staticmethod
     def _call(handler: Any, context: UnitContext) -> Callable[[], Outcome]:
         return lambda: handler(context)
 
-    def _settle(self, context: UnitContext, result: Callable[[], Outcome], started: float) -> None:
-        """Turn what a handler returned or raised into an arrival, or give the unit back."""
+    def _settle(self, context: UnitContext, result: Callable[[], Outcome], started: float) -> Arrival | None:
+        """Turn what a handler returned or raised into an arrival, or give the unit back (None)."""
         message, unit = context.message, context.unit
         try:
             outcome = result()
         except ServerRefuses as error:
             self._give_up(context, error)
-            return
+            return None
         except InfrastructureError as error:
             log.warning("%s %s waits: %s", message.task, unit.id, error)
             self._give_back(context, GIVE_BACK, refund=True, why=str(error))
-            return
+            return None
         except (Cancelled, asyncio.CancelledError, concurrent.futures.CancelledError):
-            return  # the job has ended; there is nothing to arrive at
+            return None  # the job has ended; there is nothing to arrive at
         except CommunitreeError as error:
             outcome = Outcome(ok=False, data={"cause": error.code, "message": error.message, "hint": error.hint})
         except Exception as error:
             log.exception("%s %s failed at attempt %d", message.task, unit.id, context.attempt)
             why = f"{type(error).__name__}: {error}"[:500]
             self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
-            return
+            return None
         crash.point("work.after")
         event = {"attempt": context.attempt, "seconds": f"{time.monotonic() - started:.3f}", **outcome.event}
         if not outcome.ok:
             event.setdefault("cause", outcome.data.get("cause", ""))
             event.setdefault("message", str(outcome.data.get("message", ""))[:300])
+        return Arrival(unit.id, outcome.ok, {**outcome.data, "attempt": context.attempt}, event)
+
+    def _arrive(self, ended: list[tuple[UnitContext, Arrival]]) -> None:
+        """Tell the ledger of units of one message that have ended."""
+        if not ended:
+            return
+        message = ended[0][0].message
         try:
-            _, outgoing = self.services.ledger.arrive(
-                message.tenant, message.job, message.stage, unit.id,
-                ok=outcome.ok, outcome={**outcome.data, "attempt": context.attempt}, event=event,
-            )  # fmt: skip
+            _, outgoing = self.services.ledger.arrive_all(
+                message.tenant, message.job, message.stage, [arrival for _, arrival in ended]
+            )
         except InfrastructureError:
-            log.warning("%s %s could not arrive; its output is kept and it is tried again", message.task, unit.id)
+            for context, _ in ended:
+                log.warning("%s %s could not arrive; its output is kept and it is tried again", message.task,
+                            context.unit.id)  # fmt: skip
             return
         except Exception as error:  # the message's other units must still be told of
-            log.exception("%s %s could not arrive", message.task, unit.id)
+            if len(ended) > 1:
+                for one in ended:
+                    self._arrive([one])
+                return
+            ((context, _),) = ended
+            log.exception("%s %s could not arrive", message.task, context.unit.id)
             why = f"{type(error).__name__}: {error}"[:500]
             self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
             return
