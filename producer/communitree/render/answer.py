@@ -106,13 +106,27 @@ def plan_parts(plans: list[Plan]) -> list[RenderableType]:
         counts = (plan.selection.reports, plan.batches, plan.rating_calls, plan.tokens)
         shares = (coverage.entities, coverage.text_units_assigned, coverage.text_units_read)
         table.add_row(
-            plan.selection.strategy,
+            _selection_name(plan.selection),
             *(f"{most}{n:,}" if n else "0" for n in counts),
             money(plan.usd),
             *(share(value) for value in shares),
             shorten(plan.selection.why, 60),
         )
     return [table]
+
+
+def _selection_name(selection: Selection) -> str:
+    """Return a strategy with the number that it was planned with."""
+    budget = selection.budget
+    limits = (
+        ("level", "{}"),
+        ("coverage", "{:.0%}"),
+        ("tokens", "{:,} tokens"),
+        ("reports", "{:,} reports"),
+        ("usd", "${:g}"),
+    )
+    shown = next((form.format(budget[name]) for name, form in limits if budget.get(name) is not None), "")
+    return f"{selection.strategy} {shown}".strip() if selection.strategy != "auto" else "auto"
 
 
 def _plan_lines(plan: Plan) -> list[str]:

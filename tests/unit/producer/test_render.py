@@ -98,6 +98,12 @@ def test_plans() -> None:
     assert "≤ 1,000" in several
     assert "≤ 7" in several
     assert "$0" in several
+    numbered = [plan("frontier", selection=Selection(strategy="frontier", budget={"level": n})) for n in (0, 1)]
+    numbered.append(plan("budget", selection=Selection(strategy="budget", budget={"tokens": 48_000, "core": 7})))
+    told = text(*plan_parts(numbered))
+    assert "frontier 0" in told
+    assert "frontier 1" in told
+    assert "budget 48,000 tokens" in told
 
 
 TREE = Tree.model_validate(

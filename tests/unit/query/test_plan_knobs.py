@@ -86,6 +86,9 @@ def test_all_selections_stand_side_by_side() -> None:
     assert next(p for p in plans if p.selection.strategy == "coverage").selection.budget["coverage"] == 0.3
     budgets = [p.selection.budget for p in plans if p.selection.strategy == "budget"]
     assert [sorted(set(b) & {"tokens", "reports"}) for b in budgets] == [["tokens"], ["reports"]]
+    # A client's options name every field; those that nobody gave must not stand in an example's way.
+    sent = QueryOptions.model_validate(QueryOptions().model_dump())
+    assert {p.selection.strategy for p in plan_all(VIEW, sent, "Why?", PRICES)} == set(seen)
     own = plan_all(VIEW, options(budget_tokens=5000), "Why?", PRICES)
     assert any(p.selection.budget.get("tokens") == 5000 for p in own)
 

@@ -266,7 +266,8 @@ def plan_all(
 ) -> list[Plan]:
     """Return the plans of all selections side by side; parameters that the options give replace the examples'."""
     planner = Planner(view, options, question, prices)
-    given = options.selection.model_dump(exclude_unset=True, exclude={"strategy"})
+    # What a client sends names every field: only what differs from a default was given by anybody.
+    given = options.selection.model_dump(exclude_defaults=True, exclude={"strategy"})
     out: list[Plan] = []
     deepest = int(view.level.max(initial=0))
     for strategy, example in SIDE_BY_SIDE:
