@@ -17,12 +17,19 @@ from communitree_shared.settings import Settings
 from support.fleet import until
 from support.provider import Provider
 from support.stack import Stack
+from support.topics import write_topics
 
 QUESTION = "What is said of assertions?"
 
 
 def client_of(stack: Stack, tenant: str) -> Client:
     return Client(Settings(home=stack.home, redis_url="", s3_endpoint="", tenant=tenant))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few of the documents: enough for what is looked at here."""
+    return write_topics(tmp_path_factory.mktemp("few") / "topics", 5)
 
 
 @pytest.fixture(scope="module")

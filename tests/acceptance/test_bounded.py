@@ -15,6 +15,13 @@ from communitree_shared.results import IndexResult
 from support.oracles import unowned
 from support.provider import Provider
 from support.stack import Stack
+from support.topics import write_topics
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few of the documents: enough for what is looked at here."""
+    return write_topics(tmp_path_factory.mktemp("few") / "topics", 5)
 
 
 @pytest.fixture(scope="module")

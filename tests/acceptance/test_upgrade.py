@@ -20,6 +20,13 @@ from communitree_shared.options import QueryOptions
 from communitree_shared.settings import Settings
 from support.fleet import Fleet, running_fleet, until
 from support.provider import Provider
+from support.topics import write_topics
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few of the documents: enough for what is looked at here."""
+    return write_topics(tmp_path_factory.mktemp("few") / "topics", 5)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,37 @@
+"""A Redis whose memory is full in the middle of a job: workers wait, the caller is told, and it goes on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import redis
+from pydantic import SecretStr
+
+from communitree_shared.settings import Settings
+from support.fleet import running_fleet, until
+from support.topics import write_topics
+from support.valkey import running_valkey
+
+
+def test_a_full_redis_ends_no_worker_and_no_job(settings: Settings, tmp_path: Path) -> None:
+    topics = write_topics(tmp_path / "topics", 6)
+    with (
+        running_valkey(tmp_path / "valkey", "--maxmemory", "64mb", "--maxmemory-policy", "noeviction") as valkey,
+        redis.Redis(port=valkey.port) as admin,
+    ):
+        own = settings.model_copy(update={"redis_url": SecretStr(valkey.url)})
+        with running_fleet(tmp_path / "logs", own, "cpu") as fleet, fleet.client() as client:
+            fleet.ready()
+            job = client.submit_index(topics, "full")
+            until(lambda: any(e["type"] == "stage.ended" for e in client.job(job).events), 40, fleet.logs)
+            admin.set("junk", bytes(64 * 2**20))
+            waits = until(lambda: client.job(job).waits, 10, fleet.logs)
+            assert "is full" in waits["message"]
+            time.sleep(3)
+            assert client.job(job).status == "running"
+            assert all(worker.poll() is None for worker in fleet.workers), fleet.logs()
+            admin.delete("junk")
+            result = client.wait_index(job, timeout=90)
+            assert result.status == "published", fleet.logs()
+            assert all(worker.poll() is None for worker in fleet.workers), fleet.logs()

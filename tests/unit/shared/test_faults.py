@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import redis
+import urllib3
+from minio.error import InvalidResponseError, ServerError
+
+from communitree_shared.errors import InfrastructureError, ServerRefuses
+from communitree_shared.faults import NoCredentials, of_redis, of_s3
+
+
+def test_a_server_that_is_away_does_not_refuse() -> None:
+    for error in (
+        ServerError("server failed", 503),
+        InvalidResponseError(502, "text/html", "<html>"),
+        urllib3.exceptions.ProtocolError("Connection aborted."),
+        ConnectionResetError("reset"),
+        TimeoutError("slow"),
+    ):
+        assert type(of_s3(error, "h:1", "b")) is InfrastructureError, error
+    for fault in (redis.ConnectionError("refused"), redis.TimeoutError("slow"), OSError("reset"),
+                  redis.BusyLoadingError("LOADING"), redis.ReadOnlyError("READONLY"),
+                  redis.ResponseError("BUSY a script runs")):  # fmt: skip
+        assert type(of_redis(fault, "h:1")) is InfrastructureError, fault
+
+
+def test_what_someone_must_act_on_names_the_remedy() -> None:
+    for error, remedy in (
+        (ServerError("server failed", 507), "space"),
+        (InvalidResponseError(403, "text/plain", ""), "COMMUNITREE_S3_SECRET_KEY"),
+        (NoCredentials("none"), "role"),
+        (urllib3.exceptions.SSLError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), "COMMUNITREE_S3_CA_BUNDLE"),
+    ):
+        found = of_s3(error, "h:1", "b")
+        assert isinstance(found, ServerRefuses), error
+        assert remedy in found.hint
+    for fault, remedy in (
+        (redis.AuthenticationError("invalid username-password pair"), "COMMUNITREE_REDIS_URL"),
+        (redis.ResponseError("NOAUTH Authentication required."), "COMMUNITREE_REDIS_URL"),
+        (redis.exceptions.NoPermissionError("this user has no permissions"), "operations.md"),
+        (redis.exceptions.OutOfMemoryError("command not allowed"), "maxmemory"),
+        (redis.ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"), "maxmemory"),
+        (redis.ResponseError("MISCONF Redis is configured to save"), "disk"),
+        (redis.ConnectionError("[SSL: CERTIFICATE_VERIFY_FAILED]"), "COMMUNITREE_REDIS_CA_BUNDLE"),
+    ):
+        refused = of_redis(fault, "h:1")
+        assert isinstance(refused, ServerRefuses), fault
+        assert remedy in refused.hint
+
+
+def test_a_mistake_of_our_own_is_no_outage() -> None:
+    assert of_redis(redis.ResponseError("WRONGTYPE Operation against a key"), "h:1") is None
+    assert of_redis(redis.DataError("Invalid input"), "h:1") is None
