@@ -62,7 +62,7 @@ def _report(rng: random.Random, community: int, fact: str) -> dict[str, Any]:
         return " ".join(rng.choices(VOCABULARY, k=n)).capitalize()
 
     title, summary = f"Ward {community}", f"{words(40)}."
-    findings = [{"summary": f"{words(6)}", "explanation": f"{words(60)}."} for _ in range(5)]
+    findings = [{"summary": f"{words(6)}", "explanation": f"{words(108)}."} for _ in range(5)]
     if fact:
         findings[2]["explanation"] = f"{fact} {words(50)}."
     body = "\n\n".join(f"## {f['summary']}\n\n{f['explanation']}" for f in findings)
