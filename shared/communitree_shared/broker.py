@@ -54,7 +54,7 @@ def _keep_clients() -> None:
 
     A client holds no connection of its own, only the pool's, and a third of a message's time went into making them.
     """
-    make = Channel._create_client
+    make: Any = Channel._create_client
     if hasattr(make, "keeps"):
         return
 
@@ -67,7 +67,7 @@ def _keep_clients() -> None:
         return found
 
     kept.keeps = True  # type: ignore[attr-defined]
-    Channel._create_client = kept
+    setattr(Channel, "_create_client", kept)  # noqa: B010 - not ours to be typed
 
 
 _keep_clients()
