@@ -76,6 +76,10 @@ class AsyncClient:
             )
         )
 
+    async def changed_settings(self, corpus: str, options: IndexOptions | None = None) -> list[str]:
+        """Return a line for each setting in which a job would differ from the corpus's published version."""
+        return await asyncio.to_thread(self.sync.changed_settings, corpus, options)
+
     async def index(
         self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None
     ) -> IndexResult:
