@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -252,12 +253,14 @@ class _Reduce:
             seconds=seconds(self.context, record),
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
         )
-        answer = build_answer(
-            header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
-            language=self.language, context=self.name,
-        )  # fmt: skip
         points = orjson.dumps([o.to_json() for o in self.outcomes])
-        services.store.put(self.context.keys.job(message.job, "points.json"), points)
+        with ThreadPoolExecutor(1) as beside:  # the store takes as long as the citations do
+            kept = beside.submit(services.store.put, self.context.keys.job(message.job, "points.json"), points)
+            answer = build_answer(
+                header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
+                language=self.language, context=self.name,
+            )  # fmt: skip
+            kept.result()
         write_once(self.context, record, answer, self.options)
 
 
