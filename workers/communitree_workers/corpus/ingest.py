@@ -18,7 +18,7 @@ from communitree_workers.corpus.documents import Document, Held, Problem, as_tex
 from communitree_workers.tables.io import Tables, conform, empty
 
 #: Rows of one Arrow batch: Python strings of no more than these live beside the table.
-_BATCH = 2_000
+_BATCH = 500
 _COUNT_BLOCK = 1_000_000
 
 
@@ -101,8 +101,9 @@ def _units(documents: list[Document], options: ReadOptions) -> tuple[pa.Table, l
     stream = rows()
     batches = []
     while batch := list(islice(stream, _BATCH)):
-        batches.append(pa.Table.from_pylist(batch))
-    return (conform(TEXT_UNITS, pa.concat_tables(batches)) if batches else empty(TEXT_UNITS)), ids
+        batches.append(conform(TEXT_UNITS, pa.Table.from_pylist(batch)))
+    # In pieces as they are: put together they would be held twice.
+    return (pa.concat_tables(batches) if batches else empty(TEXT_UNITS)), ids
 
 
 def _row(number: int, document: Document, unit_ids: list[str], options: ReadOptions) -> dict[str, Any]:
