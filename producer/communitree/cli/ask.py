@@ -10,7 +10,7 @@ import typer
 
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, say, show, to_stdout
-from communitree.cli.prompts import read_prompts, read_text
+from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
 from communitree.cli.values import seconds, share
 from communitree_shared.errors import UsageError
 from communitree_shared.options import QueryOptions
@@ -131,7 +131,10 @@ def ask(
     history: Annotated[
         Path | None, typer.Option(help='JSON file with earlier turns: [{"role": "user", "content": "…"}, …].')
     ] = None,
-    prompt: Annotated[list[str] | None, typer.Option(help="NAME=FILE: a prompt of your own.")] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FILE: a prompt of your own (map, reduce, reduce_part, rate, rewrite)."),
+    ] = None,
     points: Annotated[bool, typer.Option("--points", help="Also print the points and what became of them.")] = False,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="With --file: one question a line; prints one JSON object a line.")
@@ -151,7 +154,7 @@ def ask(
             texts=texts, budget=any(name.startswith("budget_") for name in selection),
         ), stable=stable,
     )  # fmt: skip
-    options.update({"again": again, "bulk": bulk, "prompts": read_prompts(prompt or [])})
+    options.update({"again": again, "bulk": bulk, "prompts": read_prompts(prompt or [], OF_QUESTION)})
     if deadline is not None:
         options["deadline_seconds"] = deadline
     if history is not None:

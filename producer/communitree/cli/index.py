@@ -9,7 +9,7 @@ import typer
 
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, say, show, to_stdout
-from communitree.cli.prompts import read_prompts
+from communitree.cli.prompts import OF_INDEX, read_prompts
 from communitree_shared.options import IndexOptions
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def index(
         typer.Option("--plan", help="Say what would be made and cost: no model, no new version."),
     ] = False,
     prompt: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: a prompt of your own. May be given several times.")
+        list[str] | None,
+        typer.Option(help="NAME=FILE: a prompt of your own (extract, gleaning, claims, describe, report)."),
     ] = None,
     as_json: Json = False,
     *,
@@ -87,7 +88,7 @@ def index(
     """
     options["graph"] = graph
     options.setdefault("cluster", {})["recluster"] = recluster
-    options["prompts"] = read_prompts(prompt or [])
+    options["prompts"] = read_prompts(prompt or [], OF_INDEX)
     chosen = FLAGS.build(options)
 
     from communitree.cli.follow import exit_code, follow_index

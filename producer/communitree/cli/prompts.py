@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from communitree_shared.errors import UsageError
 
+#: The prompts of each kind of job, by the names of their files (`<name>.<language>.md`).
+OF_INDEX = ("extract", "gleaning", "claims", "describe", "report")
+OF_QUESTION = ("map", "reduce", "reduce_part", "rate", "rewrite")
 
-def read_prompts(given: Iterable[str]) -> dict[str, str]:
+
+def read_prompts(given: Iterable[str], known: Sequence[str]) -> dict[str, str]:
     """Return prompt name → text.
 
     Raises:
-        UsageError: not NAME=FILE, or the file cannot be read.
+        UsageError: not NAME=FILE, no prompt of these names, or the file cannot be read or is empty.
     """
     prompts = {}
     for pair in given:
         name, equals, file = pair.partition("=")
         if not (name and equals and file):
-            raise UsageError(f"--prompt {pair!r} is not NAME=FILE.", hint="For example: --prompt map=my-map-prompt.md")
-        prompts[name] = read_text(Path(file), f"--prompt {name}")
+            raise UsageError(
+                f"--prompt {pair!r} is not NAME=FILE.", hint=f"For example: --prompt {known[0]}=my-prompt.md"
+            )
+        if name not in known:
+            raise UsageError(f"--prompt {pair!r}: there is no prompt {name!r} here.", hint=f"NAME: {', '.join(known)}.")
+        text = read_text(Path(file), f"--prompt {name}")
+        if not text.strip():
+            raise UsageError(f"--prompt {name}: {file} is empty.", hint="Without --prompt the built-in one is used.")
+        prompts[name] = text
     return prompts
 
 

@@ -169,3 +169,10 @@ def test_any_json_is_a_report_or_bad_input(evidence: Evidence, value: Any) -> No
     assert report.title
     assert 0 <= report.rating <= 10
     assert Report.from_json(report.to_json()) == report
+
+
+def test_a_title_is_one_line_of_a_bounded_length(evidence: Evidence) -> None:
+    long = parse_report({**GOOD, "title": "T" * 100_000}, evidence)
+    assert (len(long.title), long.repairs) == (300, {"title_cut": 1})
+    assert parse_report({**GOOD, "title": "A\x00\x1b[31m\nB"}, evidence).title == "A [31m B"
+    assert parse_report({**GOOD, "title": "\x00"}, evidence).repairs == {"title_derived": 1}

@@ -46,8 +46,10 @@ _LISTS = ("findings", "发现")
 
 _FRACTION = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/|out of|of)\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 _DECIMAL = re.compile(r"-?\d+(?:[.,]\d+)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FIRST_SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|$)", re.DOTALL)
 _HEADING_LENGTH = 160
+_TITLE_LENGTH = 300
 
 
 def parse_report(value: Any, evidence: Evidence, generated_by: str = "") -> Report:
@@ -73,6 +75,9 @@ def parse_report(value: Any, evidence: Evidence, generated_by: str = "") -> Repo
     if not title:
         repairs["title_derived"] += 1
         title = listed(evidence.names[:3], evidence.language) or _heading(summary)
+    elif len(title) > _TITLE_LENGTH:  # it stands in its parent's prompt, in answers and in lists
+        repairs["title_cut"] += 1
+        title = title[: _TITLE_LENGTH - 1].rstrip() + "…"
     rating = _rating(_get(body, _RATING, repairs), repairs)
     why = _text(_get(body, _WHY, repairs))
     findings = _findings(_get(body, _FINDINGS, repairs), repairs)
@@ -164,7 +169,7 @@ def _text(value: Any) -> str:
 
 
 def _single_line(text: str) -> str:
-    return " ".join(text.split()).lstrip("# ").strip()
+    return " ".join(_CONTROL.sub(" ", text).split()).lstrip("# ").strip()
 
 
 def _heading(text: str) -> str:
