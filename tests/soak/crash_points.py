@@ -56,23 +56,32 @@ ELSEWHERE = {
 }
 
 
-def all_kills(crashes: Crashes, noted: Path) -> list[tuple[str, ...]]:
-    """Return (job, points …) of every run (noted in a file once).
+def rounds(points: list[str]) -> list[list[str]]:
+    """Return runs that kill once in each step, so that together they kill at each point of each step once.
 
-    A run kills at one point, in each step of its job that passes it, one after another; then come the chains.
+    Each run mixes the points, so that few runs have met most of them.
     """
+    by_step: dict[str, list[str]] = defaultdict(list)
+    for point in points:
+        by_step[point.split("/")[1]].append(point)
+    number = max(map(len, by_step.values()), default=0)
+    found = [
+        [step[at] for n, step in enumerate(by_step.values()) if (at := (r + 5 * n) % number) < len(step)]
+        for r in range(number)
+    ]
+    return [run for run in found if run]
+
+
+def all_kills(crashes: Crashes, noted: Path) -> list[tuple[str, ...]]:
+    """Return (job, points …) of every run (noted in a file once): each point that a step passes, then the chains."""
     if noted.exists():
         return [tuple(words) for words in json.loads(noted.read_text())]
     found: list[tuple[str, ...]] = []
     seen: set[str] = set()
     for job in ("index", "walk", "converse", "ask", "look", "stream"):
-        by_point: dict[str, list[str]] = defaultdict(list)
-        for point in crashes.passed(job):
-            name, who = point.split("/")
-            if point not in seen and who not in {"heartbeat", "reconciler", "unparking"}:
-                seen.add(point)
-                by_point[name].append(point)
-        found += [(job, *points) for points in by_point.values()]
+        passed = [p for p in crashes.passed(job) if p.split("/")[1] not in {"heartbeat", "reconciler", "unparking"}]
+        found += [(job, *points) for points in rounds([p for p in passed if p not in seen])]
+        seen |= set(passed)
     found += CHAINS
     noted.write_text(json.dumps(found))
     return found
@@ -103,7 +112,8 @@ def table(results: list[Result]) -> str:
     """Return the page's table: a line for each point."""
     by_point: dict[str, list[Result]] = defaultdict(list)
     for result in results:
-        by_point[result.points[-1].split("/")[0]].append(result)
+        for point in dict.fromkeys(p.split("/")[0] for p in result.points):
+            by_point[point].append(result)
     lines = [
         "| point | killed while it acted for | kills | runs that ended the same | seconds, most | calls more, most |",
         "| --- | --- | --- | --- | --- | --- |",
