@@ -39,7 +39,7 @@ def resident(fleet: Fleet) -> dict[str, float]:
 def ask(client: Client, first: int, units: int) -> int:
     """Ask questions of many small batches until so many units have ended; return how many did."""
     options = QueryOptions(
-        selection=SelectionOptions(strategy="leaves"), batch=BatchOptions(max_context_tokens=2600), cache=False
+        selection=SelectionOptions(strategy="leaves"), batch=BatchOptions(max_context_tokens=4200), cache=False
     )
     ended = 0
     while ended < units:
