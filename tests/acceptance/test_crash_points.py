@@ -26,9 +26,9 @@ def crashes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashes]:
 @pytest.mark.parametrize(
     ("job", "points"),
     [
-        ("ask", ["open.after/query.plan", "publish.before/query.map", "put_new.after/query.reduce"]),
+        ("ask", ["open.after/query.plan", "publish.before/query.map", "finish.after/query.reduce"]),
         ("ask", ["publish.before/query.plan", "publish.before/reconciler", "ack.before/query.map"]),
-        ("index", ["publish.after/corpus.level", "put.after/corpus.report", "swap.after/corpus.publish"]),
+        ("index", ["publish.after/corpus.level", "swap.after/corpus.publish", "finish.after/corpus.publish"]),
     ],
 )
 def test_a_job_ends_as_if_nobody_had_been_killed(crashes: Crashes, job: str, points: list[str]) -> None:

@@ -205,10 +205,14 @@ class UnitContext:
     def finish(self, state: str, summary: dict[str, str], reason: str = "", ttl: float | None = None) -> bool:
         """End the job; returns whether it was this call that ended it."""
         services, message = self.services, self.message
-        keep = services.settings.job_ttl if ttl is None else ttl
+        keep, marker = services.settings.job_ttl if ttl is None else ttl, self.keys.open_job(message.job)
+        stored = "result" in summary
+        if stored:  # The end can be read from the object store. Afterwards nobody would come back for the marker.
+            services.store.delete(marker)
         status, outgoing = services.ledger.finish(message.tenant, message.job, state, summary, keep, reason)
         services.publisher.publish(outgoing)
-        services.store.delete(self.keys.open_job(message.job))
+        if not stored:
+            services.store.delete(marker)
         return status == "ok"
 
     def tell(self, kind: str, **fields: Any) -> None:
