@@ -39,7 +39,7 @@ def test_an_error_tells_what_to_do_as_json() -> None:
 
 def test_exit_codes_are_those_of_the_contract() -> None:
     assert EXIT_CODES == {
-        "answered": 0, "no_data": 0, "published": 0, "partial": 3, "failed": 4, "cancelled": 4,
+        "answered": 0, "no_data": 0, "published": 0, "done": 0, "partial": 3, "failed": 4, "cancelled": 4,
     }  # fmt: skip
     assert errors.UsageError("x").exit_code == 2
     assert errors.StackNotRunning("x").exit_code == 4
