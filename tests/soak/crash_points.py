@@ -121,7 +121,7 @@ def table(results: list[Result]) -> str:
     for point in POINTS:
         found = by_point.get(point, [])
         if not found:
-            why = ELSEWHERE.get(point) or ELSEWHERE.get(point.split(".")[0], "not passed by these jobs")
+            why = ELSEWHERE.get(point) or ELSEWHERE.get(point.split(".")[0], "not among these runs")
             lines.append(f"| `{point}` | {why} | | | | |")
             continue
         kills = [p for r in found for p in r.points if p.split("/")[0] == point and p not in r.missed]
