@@ -6,6 +6,7 @@ One implementation on purpose: a job is followed by a blocking read of one strea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 from communitree.client import Client, Source
 from communitree.events import Event, Restart
+from communitree_shared.errors import CommunitreeError
 from communitree_shared.index_plan import IndexPlan
 from communitree_shared.ledger.jobs import Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
@@ -103,11 +105,16 @@ class AsyncClient:
         self, corpus: str, question: str, options: QueryOptions | None = None, *, idempotency_key: str = ""
     ) -> Answer:
         """Ask and wait for the answer. When this is cancelled, so is the job (unless others wait for it)."""
-        job = (await self.submit_query(corpus, question, options, idempotency_key=idempotency_key)).job
+        submitting = asyncio.ensure_future(
+            self.submit_query(corpus, question, options, idempotency_key=idempotency_key)
+        )
         try:
-            return await self.wait_answer(job)
+            # Its thread cannot be stopped: a job that is being submitted when this is cancelled will be there.
+            return await self.wait_answer((await asyncio.shield(submitting)).job)
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.to_thread(self.sync.cancel, job))
+            with contextlib.suppress(CommunitreeError):  # where it was refused there is nothing to cancel
+                job = (await asyncio.shield(submitting)).job
+                await asyncio.shield(asyncio.to_thread(self.sync.cancel, job))
             raise
 
     async def stream(
