@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import uuid
 from pathlib import Path
 
 import redis
@@ -13,6 +14,13 @@ from communitree_shared.settings import Settings
 from support.fleet import running_fleet, until
 from support.topics import write_topics
 from support.valkey import running_valkey
+
+
+def fill(admin: redis.Redis, size: int) -> None:
+    """Write values of this size until there is no room for another."""
+    with contextlib.suppress(redis.exceptions.OutOfMemoryError):
+        while True:
+            admin.set(f"junk:{uuid.uuid4().hex}", bytes(size))
 
 
 def test_a_full_redis_ends_no_worker_and_no_job(settings: Settings, tmp_path: Path) -> None:
@@ -26,12 +34,13 @@ def test_a_full_redis_ends_no_worker_and_no_job(settings: Settings, tmp_path: Pa
             fleet.ready()
             job = client.submit_index(topics, "full")
             until(lambda: any(e["type"] == "stage.ended" for e in client.job(job).events), 40, fleet.logs)
-            with contextlib.suppress(redis.exceptions.OutOfMemoryError):
-                for number in range(1000):
-                    admin.set(f"junk:{number}", bytes(2**18))
+            fill(admin, 2**18)
             waits = until(lambda: client.job(job).waits, 10, fleet.logs)
             assert "is full" in waits["message"]
-            time.sleep(3)
+            end = time.monotonic() + 3
+            while time.monotonic() < end:  # what the workers give back is taken at once
+                fill(admin, 2**10)
+                time.sleep(0.02)
             assert client.job(job).status == "running"
             assert all(worker.poll() is None for worker in fleet.workers), fleet.logs()
             admin.unlink(*admin.scan_iter("junk:*"))

@@ -26,6 +26,9 @@ from support.relay import relay
 from support.topics import write_topics
 from support.valkey import running_valkey
 
+#: No other test that shares the bucket has a corpus of this name.
+CORPUS = "few-rights"
+
 
 def test_every_command_of_the_scripts_is_documented() -> None:
     sources = [p for f in ("shared", "workers") for kind in ("lua", "py") for p in ROOT.glob(f"{f}/**/*.{kind}")]
@@ -64,23 +67,23 @@ def few_rights(settings: Settings, tmp_path: Path) -> Iterator[tuple[Settings, r
 
 def everything(client: Client, fleet: Fleet, topics: Path) -> None:
     """Use whatever there is: jobs with and without a model, looks, the intake, cancel, resume, gc, delete."""
-    result = client.index(topics, "c")
+    result = client.index(topics, CORPUS)
     assert result.status == "published", fleet.logs()
-    assert client.ask("c", "What is said of tuples?", QueryOptions()).status == "answered"
-    assert client.tree("c").communities
-    cancelled = client.submit_query("c", "Too late?", QueryOptions(cache=False)).job
+    assert client.ask(CORPUS, "What is said of tuples?", QueryOptions()).status == "answered"
+    assert client.tree(CORPUS).communities
+    cancelled = client.submit_query(CORPUS, "Too late?", QueryOptions(cache=False)).job
     client.cancel(cancelled)
-    request = json.dumps({"kind": "query", "corpus": "c", "question": "From elsewhere?"})
+    request = json.dumps({"kind": "query", "corpus": CORPUS, "question": "From elsewhere?"})
     client._redis.xadd(rk.requests("default"), {"request": request})
     until(lambda: client._redis.xrange(rk.results("default")) and _accepted(client), 30, fleet.logs)
     client.dead_letters()
     client.redrive()
     client.jobs()
     keys = set(client._store.keys(""))
-    assert any(key.startswith("team/one/default/corpora/c/") for key in keys)
-    assert not any("/corpora/c/" in key for key in keys if not key.startswith("team/one/"))
+    assert any(key.startswith(f"team/one/default/corpora/{CORPUS}/") for key in keys)
+    assert not any(f"/corpora/{CORPUS}/" in key for key in keys if not key.startswith("team/one/"))
     client.collect(older_than=0.0)
-    client.delete("c")
+    client.delete(CORPUS)
 
 
 def _accepted(client: Client) -> bool:
