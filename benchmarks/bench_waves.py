@@ -63,7 +63,7 @@ def main() -> None:
             plan = stack.json(*words, "--plan", timeout=600)
             result = stack.json(*words, timeout=600)
             seconds = spent(stack.json("job", result["job_id"])["events"])
-            held = provider.stats().get("max_in_flight", "?")
+            held = provider.stats().get("peak_in_flight", "?")
     least = bound(plan, args.slots, args.latency)
     print(f"{args.entities:,} entities, {args.slots} slots, {args.latency} s a call; at most {held} calls at a time")
     for level, row in plan["levels"].items():
