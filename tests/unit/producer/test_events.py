@@ -71,10 +71,9 @@ def test_waiting_has_a_limit() -> None:
         kinds(Stream(([], "running")), timeout=0)
 
 
-def test_a_job_that_redis_has_lost_is_given_time_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("communitree.events._LOST_SECONDS", 0.15)
+def test_a_job_that_redis_has_lost_is_given_time_to_come_back() -> None:
     with pytest.raises(InfrastructureError, match="Redis has lost job j") as error:
-        kinds(Stream(([], "lost")))
+        kinds(Stream(([], "lost")), lost_after=0.15)
     assert "communitree resume j" in error.value.hint
     assert kinds(Stream(([], "lost"), (["job.ended"], "published"))) == [None, "job.ended"]
 
