@@ -35,3 +35,8 @@ def test_none_is_no_object_and_no_date_in_any_case() -> None:
              "end_date": "2024-01-02T10:00", "description": None}  # fmt: skip
     rest = render.tails("claims", from_rows(names.COVARIATES, [claim]))
     assert render.lines(pa.chunked_array([[12]]), rest).to_pylist() == ["12,none,,,,,2024-01-02,\n"]
+
+
+def test_a_table_may_hold_more_text_than_a_plain_string_array() -> None:
+    rest = render.tails("entities", pa.table({"title": ["a"], "type": ["b"], "description": ["c"]}))
+    assert rest.type == render.lines(pa.chunked_array([[1]]), rest).type == pa.large_string()

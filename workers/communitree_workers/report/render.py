@@ -24,25 +24,33 @@ FIELDS = {
 
 
 def tails(kind: str, table: pa.Table) -> pa.Array:
-    """Return each row of a table of this kind as it is rendered, without its number: strings, no nulls."""
+    """Return each row of a table of this kind as it is rendered, without its number: large strings, no nulls."""
     columns = [_plain(table[name]) for name in FIELDS[kind]]
     if kind == "claims":
         # `NONE` is GraphRAG's word for a claim without an object or a date
         subject, target, *middle, start, end, text = columns
         columns = [subject, _unless_none(target), *middle, *(_day(date) for date in (start, end)), text]
     quoted = [_quoted(_tidy(column)) for column in columns]
-    return quoted[0] if len(quoted) == 1 else pc.binary_join_element_wise(*quoted, ",")
+    return quoted[0] if len(quoted) == 1 else _joined(*quoted, between=",")
 
 
 def lines(numbers: pa.ChunkedArray, rest: pa.Array) -> pa.Array:
     """Return whole rows: number, rest, line feed."""
-    texts = pc.cast(numbers, pa.string()).combine_chunks()
-    numbered = pc.binary_join_element_wise(texts, rest, ",")
-    return pc.binary_join_element_wise(numbered, "", "\n")
+    texts = pc.cast(numbers, pa.large_string()).combine_chunks()
+    return _joined(_joined(texts, rest, between=","), _text(""), between="\n")
+
+
+def _text(value: str) -> pa.Scalar:
+    return pa.scalar(value, pa.large_string())
+
+
+def _joined(*parts: pa.Array | pa.Scalar, between: str) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, _text(between))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
-    return pc.fill_null(column.cast(pa.string()), "").combine_chunks()
+    # Large: the text of a few million rows is more than the 2 GB that a plain string array holds.
+    return pc.fill_null(column.cast(pa.large_string()), "").combine_chunks()
 
 
 def _where(mask: pa.Array, changed: pa.Array, column: pa.Array) -> pa.Array:
@@ -64,11 +72,11 @@ def _quoted(column: pa.Array) -> pa.Array:
     if not len(some):
         return column
     doubled = pc.replace_substring(some, '"', '""')
-    return _where(special, pc.binary_join_element_wise('"', doubled, '"', ""), column)
+    return _where(special, _joined(_text('"'), doubled, _text('"'), between=""), column)
 
 
 def _unless_none(column: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(pc.utf8_upper(column), "NONE"), "", column)
+    return pc.if_else(pc.equal(pc.utf8_upper(column), "NONE"), _text(""), column)
 
 
 def _day(column: pa.Array) -> pa.Array:
