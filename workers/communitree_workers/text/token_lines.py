@@ -24,7 +24,8 @@ def count_lines(lines: pa.Array, encoding: str) -> NDArray[np.int64]:
     """Return the tokens of each line.
 
     Args:
-        lines: strings (large ones above 2 GB together), no nulls; each ends with its only line feed and begins with a digit.
+        lines: strings (large ones above 2 GB together), no nulls; each begins with a digit and ends with its only
+            line feed.
         encoding: name of a tiktoken encoding.
     """
     encoder = tokens.encoding(encoding)
