@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.index_plan import IndexPlan
-from communitree_shared.results import Account, Answer, IndexResult, Selection
+from communitree_shared.ledger.ends import error_of, without_result
+from communitree_shared.results import Answer, IndexResult
 
 
 def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str) -> CommunitreeError:
     """Return the error that a result or a job's record carries, as the class of its code."""
-    body: Any = (raw or {}).get("error") or record.get("error") or record.get("reason") or {}
-    if isinstance(body, str):
-        try:
-            body = json.loads(body)
-        except ValueError:
-            body = {"message": body}
-    if not isinstance(body, dict):
-        body = {"message": str(body)}
+    body = (raw or {}).get("error") or error_of(record)
     kind = next((c for c in _all(CommunitreeError) if c.code == body.get("code")), CommunitreeError)
     return kind(str(body.get("message") or what), hint=str(body.get("hint") or ""))
 
@@ -41,16 +34,7 @@ def as_result(
             result.warnings.append(str(hint))
         return result
     cause = as_error(None, record, f"the job ended as {state} without a result").message
-    corpus = str(request.get("corpus") or record.get("corpus", ""))
-    version = str(request.get("version") or record.get("version", ""))
-    if kind == "query":
-        strategy = request.get("options", {}).get("selection", {}).get("strategy", "auto")
-        account = Account(selection=Selection(strategy=strategy), warnings=[cause])
-        return Answer.model_validate(
-            {"job_id": job, "status": state, "question": request.get("question", ""), "corpus": corpus,
-             "version": version, "account": account.model_dump()}
-        )  # fmt: skip
-    return IndexResult.model_validate({"job_id": job, "status": state, "corpus": corpus, "warnings": [cause]})
+    return without_result(job, state, cause, record, request)
 
 
 def plan_of(record: Mapping[str, str], raw: Mapping[str, Any] | None) -> IndexPlan:

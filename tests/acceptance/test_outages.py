@@ -107,6 +107,10 @@ def test_a_refusal_that_lasts_ends_the_job_which_can_be_resumed(lines: Lines, to
     assert view.error["code"] == "refused"
     assert "XMinioStorageFull" in view.error["message"]
     assert f"communitree resume {job}" in view.error["hint"]
+    # Once the store takes writes, it knows the end: a loss of Redis does not bring the job back.
+    jobs = lines.client._jobs
+    until(lambda: not jobs.store.exists(jobs.keys.open_job(job)), 15, lines.fleet.logs)
+    assert (jobs.result(job) or {})["error"] == view.error
     again = lines.client.resume(job)
     whole(lines, again, calm[0])
     # What the first job had written is not asked for again; at most what was in flight at the refusal is.

@@ -158,7 +158,7 @@ class Race:
                 "zset": lambda k: client.zrange(k, 0, -1), "hash": client.hkeys,
                 "list": lambda k: client.lrange(k, 0, -1),
             }.get(kind, lambda k: [])(key)  # fmt: skip
-            if not key.startswith(rk.jobs(T)):
+            if not key.startswith(rk.jobs(T)) and key != rk.UNWRITTEN:  # which no reconciler empties here
                 found += [f"{key}: {m}" for m in members if f"|{job}|" in str(m) or str(m).endswith(f"|{job}")]
         return found
 

@@ -29,7 +29,7 @@ STAGING_ABOVE = 500
 STAGING_TTL = 600
 
 #: So many units of a stage are expired by one script, each some thirty commands.
-EXPIRED_AT_ONCE = 250
+EXPIRED_AT_ONCE = 100
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from communitree_shared.broker import Publisher
 from communitree_shared.errors import CorpusBusy, InfrastructureError
 from communitree_shared.keys import Keys
 from communitree_shared.ledger.client import Ledger, Limits
+from communitree_shared.ledger.ends import without_result
 from communitree_shared.ledger.entry import entry, parse_request
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
@@ -116,8 +117,7 @@ def _mend(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher
             f"Redis lost this job, and job {detail} has begun to index the corpus {request['corpus']!r} since.",
             hint=f"Follow it with `communitree job {detail} --follow`.",
         )
-        result = {"status": "failed", "job_id": job, "corpus": request["corpus"], "error": error.as_json()}
-        result["warnings"] = [error.message]
+        result = without_result(job, "failed", error.message, {}, request).model_dump() | {"error": error.as_json()}
         store.put_new(keys.job(job, "result.json"), json.dumps(result).encode())
         store.delete(keys.open_job(job))
     return status == "ok"

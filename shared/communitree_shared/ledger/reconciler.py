@@ -7,6 +7,7 @@ A healthy system gives it nothing to do.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -20,6 +21,7 @@ from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
+from communitree_shared.ledger.ends import write_ends
 from communitree_shared.ledger.rebuild import rebuild
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
@@ -41,6 +43,7 @@ class Reconciler:
         self.store = store
         self.ledger = ledger
         self.publisher = publisher
+        self._asked_once = Store(settings, patience=0)  # a store that is away must not hold up a tick
         self._server = ""
         self._epoch = 0
         self._kept = 0.0
@@ -98,6 +101,8 @@ class Reconciler:
         if found:
             log.info("publishing again: %s", ", ".join(f"{why} {out.member}" for why, out in found[:5]))
             self.publisher.publish([out for _, out in found])
+        with contextlib.suppress(InfrastructureError):  # then at a later tick
+            write_ends(self._asked_once, self.ledger, self.settings.s3_prefix, self._still_elected)
 
     def lost_writes(self) -> bool:
         """Say whether Redis may have lost writes since the last tick: another process answers, or the epoch fell.

@@ -207,7 +207,7 @@ def test_no_script_is_long_because_a_stage_is_large(ledger: Ledger, end: str) ->
         ledger.expire(T, J, "map", "deadline")
         assert len(ledger.outcomes(T, J, "map")) == 12_000
         assert ledger.stage_record(T, J, "map")["state"] == "closed"
-    assert 0 < longest < 15_000, longest
+    assert 0 < longest < (5_000 if end in {"expire", "open"} else 15_000), longest
 
 
 def test_an_expiry_that_was_cut_off_is_taken_up_from_its_start(ledger: Ledger) -> None:
@@ -355,7 +355,8 @@ def test_an_ended_job_leaves_only_keys_that_expire(ledger: Ledger) -> None:
     assert ledger.finish(T, J, "failed", {}, 60, "why")[0] == "ok"
     assert ledger.finish(T, J, "answered", {}, 60)[0] == "already"
     assert ledger.record(T, J)["state"] == "failed"
-    owned = {rk.jobs(T), rk.results(T), rk.WATERMARK, rk.WAITING, rk.LANES}
+    # UNWRITTEN: until the reconciler has written the end down.
+    owned = {rk.jobs(T), rk.results(T), rk.WATERMARK, rk.WAITING, rk.LANES, rk.UNWRITTEN}
     for key in ledger.redis.scan_iter("*"):
         assert ledger.redis.ttl(key) > 0 or key in owned, key
     assert types(ledger)[-1] == "job.ended"

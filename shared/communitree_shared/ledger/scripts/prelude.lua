@@ -221,6 +221,7 @@ end
 -- A job ends once: its state, its last event, an entry for the tenant's results; others may go now (`out`).
 local function end_job(t, j, state, summary, ttl_ms, reason, out)
   local fields = {'state', state, 'ended', now()}
+  if reason and reason ~= '' then fields[#fields + 1] = 'reason'; fields[#fields + 1] = reason end
   for k, v in pairs(summary) do fields[#fields + 1] = k; fields[#fields + 1] = v end
   redis.call('HSET', job_key(t, j), unpack(fields))
   local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation_id')
@@ -231,6 +232,8 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
     'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', record[3] or '')
   redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
+  -- An end that no result tells of stands here alone; the reconciler writes it (see ends.py).
+  if not summary.result and record[1] ~= 'look' then redis.call('ZADD', P .. 'unwritten', now(), t .. '|' .. j) end
   sweep(t, j, ttl_ms, out)
   -- A look's keys live for minutes only: its end says nothing about the age of the tenant's other jobs.
   if record[1] == 'look' then

@@ -1,0 +1,94 @@
+"""The ends of jobs that only Redis knows: a server refused, a caller cancelled, so no worker wrote a result.
+
+While that is so the object store still holds the marker of an open job, and after a loss of Redis the job would be
+taken up again. So the ledger keeps a list of such ends, and the reconciler writes them when the store takes writes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.keys import Keys
+from communitree_shared.ledger.client import Ledger
+from communitree_shared.results import Account, Answer, IndexResult, Selection
+from communitree_shared.store import Store
+
+log = logging.getLogger(__name__)
+
+#: So many ends are written in one go, and so many side by side.
+MOST, AT_ONCE = 500, 16
+
+
+def without_result(
+    job: str, state: str, cause: str, record: Mapping[str, str], request: Mapping[str, Any]
+) -> Answer | IndexResult:
+    """Return the result of a job that ended without writing any: empty, with its cause as a warning."""
+    corpus = str(request.get("corpus") or record.get("corpus", ""))
+    if (request.get("kind") or record.get("kind")) != "query":
+        return IndexResult.model_validate({"job_id": job, "status": state, "corpus": corpus, "warnings": [cause]})
+    strategy = request.get("options", {}).get("selection", {}).get("strategy", "auto")
+    account = Account(selection=Selection(strategy=strategy), warnings=[cause])
+    return Answer.model_validate(
+        {"job_id": job, "status": state, "question": request.get("question", ""), "corpus": corpus,
+         "version": str(request.get("version") or record.get("version", "")), "account": account.model_dump()}
+    )  # fmt: skip
+
+
+def error_of(record: Mapping[str, str]) -> dict[str, Any]:
+    """Return the error that a job's record carries: code, message, hint, as far as they are known."""
+    body: Any = record.get("error") or record.get("reason") or {}
+    if isinstance(body, str):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            body = {"message": body}
+    return body if isinstance(body, dict) else {"message": str(body)}
+
+
+def write_ends(store: Store, ledger: Ledger, prefix: str, alive: Callable[[], object] = lambda: None) -> int:
+    """Write the ends that the object store does not know yet, and take away their markers; return how many.
+
+    Raises:
+        InfrastructureError: the store takes no writes; what is left stays on the list.
+    """
+    members: Any = ledger.redis.zrange(rk.UNWRITTEN, 0, MOST - 1)
+    if not members:
+        return 0
+
+    def written(member: str) -> str:
+        tenant, job = member.split("|")
+        try:
+            _write(store, ledger.record(tenant, job), Keys(tenant, prefix), job)
+        except (InfrastructureError, RedisError):
+            raise
+        except Exception:  # one that cannot be written must not keep the others from it
+            log.exception("the end of job %s of %s cannot be written", job, tenant)
+        return member
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for some in (members[:1], members[1:]):  # the first one finds out whether the store answers
+            for member in pool.map(written, map(str, some)):
+                ledger.redis.zrem(rk.UNWRITTEN, member)
+                alive()
+    return len(members)
+
+
+def _write(store: Store, record: Mapping[str, str], keys: Keys, job: str) -> None:
+    """Write the result of a failed job, unless there is one, and remove its marker."""
+    # One that was cancelled has no result; of one that is gone from the ledger (its corpus was deleted) nothing stays.
+    if record.get("state") == "failed":
+        request = store.find_json(keys.job(job, "request.json"))
+        if request is not None:
+            error = error_of(record)
+            cause = str(error.get("message") or "The job failed.")
+            result = without_result(job, "failed", cause, record, request).model_dump()
+            store.put_new(keys.job(job, "result.json"), json.dumps({**result, "error": error}).encode())
+    store.delete(keys.open_job(job))

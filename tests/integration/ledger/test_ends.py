@@ -1,0 +1,123 @@
+"""A job that ended while the object store refused us has ended for good: not even a loss of Redis brings it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.broker import Publisher
+from communitree_shared.connect import redis_client
+from communitree_shared.errors import ServerRefuses
+from communitree_shared.keys import Keys
+from communitree_shared.ledger import Ledger
+from communitree_shared.ledger.ends import without_result
+from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.ledger.reconciler import Reconciler
+from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.results import Answer, IndexResult
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+from support.relay import Relay, relay
+
+T = "default"
+FULL = {"code": "refused", "message": "The object store is full.", "hint": "Give it space."}
+
+
+@pytest.fixture
+def wire(settings: Settings) -> Iterator[Relay]:
+    with relay(settings.s3_endpoint) as made:
+        yield made
+
+
+@pytest.fixture
+def jobs(settings: Settings, wire: Relay) -> Iterator[Jobs]:
+    through = settings.model_copy(update={"s3_endpoint": wire.endpoint})
+    store, ledger = Store(through), Ledger(redis_client(through), patience=5)
+    store.ensure_bucket()
+    store.put_json(Keys(T, through.s3_prefix).current("c"), {"version": "v-1", "corpus": "c"})
+    publisher = Publisher(through, ledger)
+    yield Jobs(through, store, ledger, publisher)
+    publisher.close()
+    ledger.redis.close()
+
+
+def ticking(jobs: Jobs) -> Reconciler:
+    return Reconciler(jobs.settings, jobs.store, jobs.ledger, jobs.publisher)
+
+
+def index(jobs: Jobs) -> str:
+    return jobs.submit_index("d", [{"name": "a", "sha256": "0" * 64, "size": 1}], IndexOptions()).job
+
+
+def tick(jobs: Jobs, reconciler: Reconciler) -> None:
+    """Let the store's next turn come; then one tick."""
+    jobs.store.trouble._next = 0.0
+    reconciler.tick()
+
+
+def test_a_job_that_a_full_store_ended_is_written_down_when_it_has_room(jobs: Jobs, wire: Relay) -> None:
+    reconciler = ticking(jobs)
+    reconciler.tick()
+    asked, indexed = jobs.submit_query("c", "What?", QueryOptions()).job, index(jobs)
+    wire.reply(507, "XMinioStorageFull", spares=lambda method, path: method in {"GET", "HEAD"})
+    for job in (asked, indexed):
+        jobs.ledger.finish(T, job, "failed", {"error": json.dumps(FULL)}, 60, FULL["message"])
+    tick(jobs, reconciler)
+    assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 2
+    wire.up()
+    tick(jobs, reconciler)
+    assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
+    jobs.ledger.redis.flushdb()
+    ticking(jobs).tick()  # another one, which looks for what Redis has lost
+    assert jobs.ledger.redis.zcard(rk.OPEN_JOBS) == 0
+    for job, kind in ((asked, Answer), (indexed, IndexResult)):
+        assert jobs.record(job)["state"] == "failed"
+        raw = jobs.result(job) or {}
+        assert raw["error"] == FULL
+        result = kind.model_validate(raw)  # type: ignore[attr-defined]
+        assert (result.status, result.job_id) == ("failed", job)
+        assert not jobs.store.exists(jobs.keys.open_job(job))
+
+
+def test_a_job_that_was_cancelled_while_the_store_refused_stays_cancelled(jobs: Jobs, wire: Relay) -> None:
+    reconciler = ticking(jobs)
+    reconciler.tick()
+    job = index(jobs)
+    wire.reply(403, "AccessDenied")
+    with pytest.raises(ServerRefuses):
+        jobs.cancel(job)
+    tick(jobs, reconciler)
+    wire.up()
+    tick(jobs, reconciler)
+    assert not jobs.store.exists(jobs.keys.open_job(job))
+    assert jobs.result(job) is None
+    assert jobs.record(job)["reason"] == "cancelled by its caller"
+    jobs.ledger.redis.flushdb()
+    ticking(jobs).tick()
+    assert jobs.record(job)["state"] == "lost"  # it can be resumed; nobody does so by himself
+
+
+def test_an_answer_that_was_written_first_stays(jobs: Jobs) -> None:
+    reconciler = ticking(jobs)
+    job = jobs.submit_query("c", "What?", QueryOptions()).job
+    answer = without_result(job, "answered", "", {}, {"kind": "query", "corpus": "c"})
+    jobs.store.put_json(jobs.keys.job(job, "result.json"), answer.model_dump())
+    jobs.ledger.finish(T, job, "failed", {}, 60, "its end could not be written")
+    reconciler.tick()
+    assert (jobs.result(job) or {})["status"] == "answered"
+
+
+def test_a_job_that_was_deleted_meanwhile_leaves_nothing(jobs: Jobs) -> None:
+    reconciler = ticking(jobs)
+    reconciler.tick()
+    job = index(jobs)
+    jobs.ledger.finish(T, job, "failed", {}, 60, "its end could not be written")
+    jobs.ledger.redis.delete(rk.job(T, job))
+    jobs.store.delete_all(list(jobs.store.keys(jobs.keys.job(job, ""))))
+    reconciler.tick()
+    assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
+    assert not list(jobs.store.keys(jobs.keys.jobs()))
+    assert not jobs.store.exists(jobs.keys.open_job(job))
