@@ -362,6 +362,23 @@ def test_an_ended_job_leaves_only_keys_that_expire(ledger: Ledger) -> None:
     assert types(ledger)[-1] == "job.ended"
 
 
+def test_what_was_begun_before_it_was_released_leaves_nothing_behind(ledger: Ledger) -> None:
+    submit(ledger)
+    stage = Stage("map", "communitree.query.map.v1", NEXT, window=1)
+    made = stage.messages(T, J, [Unit(id=f"u{i}") for i in range(2)], local=True)
+    ledger.open(T, J, stage, made)
+    later, _, units, _ = made[1]  # a worker has it from before Redis was rolled back
+    assert ledger.begin(T, J, "map", later, units, 0.01, 5).verdicts == {"u1": "go"}
+    time.sleep(0.05)
+    assert [(why, o.member) for why, o in ledger.overdue(9, 9)] == [("lease", f"{T}|{J}|map|{later}")]
+    time.sleep(0.05)
+    assert ("lost", f"{T}|{J}|map|{later}") in [(why, o.member) for why, o in ledger.overdue(9, 0.01)]
+    assert ledger.begin(T, J, "map", later, units, 15, 5).verdicts == {"u1": "go"}
+    ledger.finish(T, J, "failed", {}, 60)
+    for key in (rk.LEASES, rk.OWNERS, rk.SENT, rk.OUTBOX, rk.REPUBLISHED):
+        assert not ledger.redis.exists(key), key
+
+
 def test_units_of_an_ended_job_are_not_begun(ledger: Ledger) -> None:
     submit(ledger)
     (message,) = wide(ledger, 1)

@@ -19,7 +19,11 @@ if queue then
     redis.call('HSET', P .. 'watermark', queue, sent)
   end
   -- It has come through. From here on its units' leases stand for it.
-  redis.call('ZREM', P .. 'sent', m)
+  if redis.call('ZREM', P .. 'sent', m) == 0 and tonumber(redis.call('HGET', key .. ':left', ARGV[4])) > 0
+    and redis.call('HGET', key, 'state') == 'open' then
+    -- It comes a second time, or from before Redis lost writes and has not been released: the end has to find it.
+    redis.call('SADD', key .. ':active', ARGV[4])
+  end
   redis.call('ZREM', P .. 'outbox', m)
   if redis.call('ZREM', flight_key(queue), m) == 1 then drain(queue, out) end
 end
