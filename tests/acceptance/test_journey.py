@@ -27,7 +27,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Itera
 
 @pytest.fixture(scope="module")
 def result(stack: Stack, topics: Path) -> dict[str, Any]:
-    return stack.json("index", str(topics), "--corpus", "topics")
+    return stack.call_json("index", str(topics), "--corpus", "topics")
 
 
 def test_the_result_adds_up(stack: Stack, result: dict[str, Any]) -> None:
@@ -38,18 +38,18 @@ def test_the_result_adds_up(stack: Stack, result: dict[str, Any]) -> None:
 
 
 def test_levels_are_reported_bottom_up(stack: Stack, result: dict[str, Any]) -> None:
-    levels_in_order(stack.json("job", result["job_id"])["events"])
+    levels_in_order(stack.call_json("job", result["job_id"])["events"])
 
 
 def test_an_answer_and_its_account(stack: Stack, result: dict[str, Any], provider: Provider) -> None:
-    answer = stack.json("ask", "topics", QUESTION, "--leaves")
+    answer = stack.call_json("ask", "topics", QUESTION, "--leaves")
     sums_close(answer["account"])
     assert answer["status"] == "answered"
     assert answer["account"]["coverage"]["text_units_assigned"] == 1.0
-    one_commit(stack.json("job", answer["job_id"])["events"])
+    one_commit(stack.call_json("job", answer["job_id"])["events"])
     # The same question again costs nothing, and is the same job.
     provider.reset()
-    again = stack.json("ask", "topics", QUESTION, "--leaves")
+    again = stack.call_json("ask", "topics", QUESTION, "--leaves")
     assert again["job_id"] == answer["job_id"]
     assert provider.stats()["requests"] == 0
 
@@ -58,24 +58,24 @@ def test_the_same_batches_of_another_job_are_taken_from_the_cache(
     stack: Stack, result: dict[str, Any], provider: Provider
 ) -> None:
     provider.reset()
-    first = stack.json("ask", "topics", "What is an exception?", "--leaves")
+    first = stack.call_json("ask", "topics", "What is an exception?", "--leaves")
     total = first["account"]["batches"]["total"]
     assert provider.stats()["kinds"]["map"] == total
     provider.reset()
-    other = stack.json("ask", "topics", "What is an exception?", "--leaves", "--response-type", "single paragraph")
+    other = stack.call_json("ask", "topics", "What is an exception?", "--leaves", "--response-type", "single paragraph")
     assert other["job_id"] != first["job_id"]
     assert other["account"]["batches"]["cached"] == total
     assert "map" not in provider.stats()["kinds"]
 
 
 def test_every_verified_citation_leads_to_text(stack: Stack, result: dict[str, Any]) -> None:
-    answer = stack.json("ask", "topics", QUESTION, "--budget-tokens", "20000")
+    answer = stack.call_json("ask", "topics", QUESTION, "--budget-tokens", "20000")
     assert answer["account"]["selection"]["tokens"] <= 20_000
     verified = [c for c in answer["citations"] if c["verified"]]
     assert verified
     for citation in verified[:3]:
-        assert stack.json("source", "topics", citation["text_units"][0])["text"]
-        held = stack.json("report", "topics", str(citation["report"]))["text_units"]
+        assert stack.call_json("source", "topics", citation["text_units"][0])["text"]
+        held = stack.call_json("report", "topics", str(citation["report"]))["text_units"]
         assert set(citation["text_units"]) <= set(held)
 
 
@@ -83,7 +83,7 @@ def test_an_index_of_the_same_documents_reuses_every_report(
     stack: Stack, result: dict[str, Any], topics: Path, provider: Provider
 ) -> None:
     provider.reset()
-    again = stack.json("index", str(topics), "--corpus", "topics")
+    again = stack.call_json("index", str(topics), "--corpus", "topics")
     assert again["version"] != result["version"]
     assert again["reports"]["reused"] == again["counts"]["communities"]
     assert provider.stats()["requests"] == 0
@@ -99,9 +99,9 @@ def test_chinese_through_to_the_answer(stack: Stack, tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    indexed = stack.json("index", str(tmp_path), "--corpus", "故事")
+    indexed = stack.call_json("index", str(tmp_path), "--corpus", "故事")
     reports_close(indexed)
-    answer = stack.json("ask", "故事", "主要人物有哪些？")
+    answer = stack.call_json("ask", "故事", "主要人物有哪些？")
     assert answer["status"] == "answered"
     sums_close(answer["account"])
 

@@ -23,7 +23,7 @@ from support.wards import FACT, facts, write_index
 
 @pytest.fixture(scope="module", autouse=True)
 def corpus(stack: Stack, topics: Path) -> None:
-    stack.json("index", str(topics), "--corpus", "topics")
+    stack.call_json("index", str(topics), "--corpus", "topics")
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def _behaves(provider: Provider) -> None:
 
 
 def ask(stack: Stack, question: str, *words: str) -> tuple[int, dict[str, Any]]:
-    done = stack.run("ask", "topics", question, "--leaves", "--json", *words)
+    done = stack.call("ask", "topics", question, "--leaves", "--json", *words)
     answer: dict[str, Any] = json.loads(done.out)
     sums_close(answer["account"])
     return done.code, answer
@@ -97,14 +97,14 @@ def test_reports_that_fail_are_written_by_hand_and_tried_again_by_resume(
 
     provider.reset(error_rate=0.3, error_status=400, seed=2)
     folder = write_topics(tmp_path / "few", 6)
-    done = stack.run("index", str(folder), "--corpus", "mended", "--json")
+    done = stack.call("index", str(folder), "--corpus", "mended", "--json")
     first = json.loads(done.out)
     assert (done.code, first["status"]) == (3, "partial")
     generated = first["reports"]["generated"]
     assert any("×" in warning for warning in first["warnings"])
     provider.reset(error_rate=0.0)
-    job = stack.json("resume", first["job_id"])["job_id"]
-    second = stack.json("job", job, "--follow")
+    job = stack.call_json("resume", first["job_id"])["job_id"]
+    second = stack.call_json("job", job, "--follow")
     assert second["status"] == "published"
     # Only those that failed, and what stands on them, is asked again.
     assert second["reports"]["reused"] > 0
@@ -117,14 +117,14 @@ def test_reports_that_fail_are_written_by_hand_and_tried_again_by_resume(
 @pytest.fixture(scope="module")
 def harbour(stack: Stack, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> str:
     provider.reset(error_rate=0.0, reply="", hang_rate=0.0)
-    stack.json("index", str(write_chinese(tmp_path_factory.mktemp("zh") / "港口")), "--corpus", "港口")
+    stack.call_json("index", str(write_chinese(tmp_path_factory.mktemp("zh") / "港口")), "--corpus", "港口")
     return "港口"
 
 
 def ask_harbour(stack: Stack, question: str, *words: str) -> tuple[int, dict[str, Any]]:
     # Small batches, so that there are several.
     small = ("--max-context-tokens", "5000", "--overview-tokens", "0")
-    done = stack.run("ask", "港口", question, "--leaves", "--json", *small, *words)
+    done = stack.call("ask", "港口", question, "--leaves", "--json", *small, *words)
     answer: dict[str, Any] = json.loads(done.out)
     sums_close(answer["account"])
     assert answer["question"] == question
@@ -139,7 +139,7 @@ def test_chinese_answered(stack: Stack) -> None:
     assert answer["account"]["citations"]["verified"] > 0
     cited = next(c for c in answer["citations"] if c["verified"])
     assert cited["documents"][0].startswith("报告-")
-    unit = stack.json("source", "港口", cited["text_units"][0])
+    unit = stack.call_json("source", "港口", cited["text_units"][0])
     assert "号报告里" in unit["text"]
 
 
@@ -192,7 +192,7 @@ def test_chinese_cancelled(stack: Stack, provider: Provider) -> None:
         assert client.cancel(job) == "cancelled"
         answer = client.wait_answer(job, timeout=60)
     assert (answer.status, answer.question) == ("cancelled", "港口铁路在哪里？")
-    assert stack.run("job", job, "--json").json["status"] == "cancelled"
+    assert stack.call("job", job, "--json").json["status"] == "cancelled"
 
 
 # --- money, and streams that break
@@ -237,7 +237,7 @@ def test_a_stream_that_breaks_is_taken_back(stack: Stack, provider: Provider) ->
     assert pieces.count(Restart()) == 1
     told = "".join(piece for piece in pieces[at:] if isinstance(piece, str))
     assert told.split()[:20] == answer.answer.split()[:20]
-    done = stack.run("ask", "topics", "What is streamed to a terminal?", "--leaves", "--stream")
+    done = stack.call("ask", "topics", "What is streamed to a terminal?", "--leaves", "--stream")
     assert "The text above is void" in done.err
     start = done.out[:20]
     assert done.out.count(start) >= 2
@@ -251,9 +251,9 @@ def test_every_planted_fact_is_told_or_listed_or_in_a_report_named_silent(
     stack: Stack, provider: Provider, tmp_path_factory: pytest.TempPathFactory, overflow: str
 ) -> None:
     planted = facts(48)
-    if not any(c["name"] == "wards" for c in stack.json("corpora")["corpora"]):
+    if not any(c["name"] == "wards" for c in stack.call_json("corpora")["corpora"]):
         folder = write_index(tmp_path_factory.mktemp("wards") / "index", len(planted), facts=planted)
-        stack.json("index", str(folder), "--graph", "--corpus", "wards")
+        stack.call_json("index", str(folder), "--graph", "--corpus", "wards")
     provider.reset(obey_words=True, planted=FACT)
 
     def wards(text: str) -> set[int]:

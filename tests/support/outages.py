@@ -19,6 +19,9 @@ from support.fleet import Fleet, running_fleet, until
 from support.provider import Provider, fake_provider
 from support.relay import Relay, relay
 
+#: Longer than an outage and what a busy machine adds to it: no heartbeat that comes late looks like a death.
+LEASE = {"COMMUNITREE_LEASE": "8", "COMMUNITREE_VISIBILITY_TIMEOUT": "20"}
+
 
 @dataclass
 class Lines:
@@ -90,7 +93,7 @@ def running_lines(folder: Path, **env: str) -> Iterator[Lines]:
             stages |= provider.settings(stage)
             stages[f"COMMUNITREE_LLM_{stage.upper()}_BASE_URL"] = f"http://{to_model.endpoint}/v1"
         with (
-            running_fleet(folder / "logs", through, "models", "cpu", env={**stages, **env}) as fleet,
+            running_fleet(folder / "logs", through, "models", "cpu", env={**stages, **LEASE, **env}) as fleet,
             Client(direct) as client,
         ):
             fleet.ready()
