@@ -58,11 +58,32 @@ def redis_client(settings: Settings) -> redis.Redis:
     retry = redis.retry.Retry(redis.backoff.NoBackoff(), 1)
     options = {**_OPTIONS, **found.credentials, "db": found.db, "retry": retry}
     if found.master_name:
-        sentinel: Any = redis.sentinel.Sentinel(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
+        sentinel: Any = _Sentinels(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
         master: redis.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
     return redis.Redis(host=host, port=port, **options, **found.ssl_options)
+
+
+class _Sentinels(redis.sentinel.Sentinel):
+    """Says that a sentinel refuses us, where redis-py only says that none knows a primary: that would be waited for."""
+
+    def discover_master(self, service_name: str) -> Any:
+        """Return host and port of the primary.
+
+        Raises:
+            MasterNotFoundError: no sentinel knows it. RedisError: one refuses us.
+        """
+        try:
+            return super().discover_master(service_name)  # type: ignore[no-untyped-call]
+        except redis.sentinel.MasterNotFoundError:
+            for sentinel in self.sentinels:
+                try:
+                    sentinel.ping()
+                except (redis.RedisError, OSError) as error:
+                    if isinstance(of_redis(error, service_name), ServerRefuses):
+                        raise error from None
+            raise
 
 
 def async_redis_client(settings: Settings) -> redis.asyncio.Redis:

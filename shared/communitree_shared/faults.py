@@ -39,8 +39,8 @@ _S3_REFUSALS = {
 #: HTTP states that say the same without a code: 507 is "Insufficient Storage".
 _STATES = {507: "InsufficientStorage", 401: "AccessDenied", 403: "AccessDenied"}
 
-#: What OpenSSL says of a certificate that is not trusted, and of a server that speaks no TLS.
-_TLS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
+#: What OpenSSL says of a certificate that is not trusted or not there, and of a server that speaks no TLS.
+_TLS = ("CERTIFICATE_VERIFY_FAILED", "CERTIFICATE_REQUIRED", "certificate required", "WRONG_VERSION_NUMBER")
 
 
 class NoCredentials(Exception):
@@ -87,6 +87,11 @@ _REDIS_AWAY = (
     redis.exceptions.MasterDownError, redis.exceptions.TryAgainError,
 )  # fmt: skip
 
+_REDIS_TLS = (
+    "Check that the URL begins with rediss:// (sentinels://) where the server speaks TLS, COMMUNITREE_REDIS_CA_BUNDLE, "
+    "and COMMUNITREE_REDIS_CERTIFICATE where it wants a certificate of ours."
+)
+
 #: Refusals that pass by themselves: a script of another holds the server up, or a replica is behind.
 _FOR_NOW = ("BUSY ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
 
@@ -95,7 +100,7 @@ def of_redis(error: Exception, where: str) -> InfrastructureError | None:
     """Return what an exception of the Redis client means; None for one that is our own mistake."""
     said = _short(error)
     if isinstance(error, redis.AuthenticationError) or said.startswith(("NOAUTH", "WRONGPASS")):
-        hint = "Check user and password in COMMUNITREE_REDIS_URL."
+        hint = "Check user and password in COMMUNITREE_REDIS_URL (sentinels: COMMUNITREE_REDIS_SENTINEL_PASSWORD)."
     elif isinstance(error, redis.exceptions.NoPermissionError) or said.startswith("NOPERM"):
         hint = "Give the user what docs/operations.md lists under `Managed Redis`."
     elif isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM command not allowed" in said:
@@ -103,7 +108,7 @@ def of_redis(error: Exception, where: str) -> InfrastructureError | None:
     elif said.startswith("MISCONF"):
         hint = "Redis cannot write to its disk: give it space, see its log."
     elif any(word in said for word in _TLS):
-        hint = "Check that the URL begins with rediss:// where the server speaks TLS, and COMMUNITREE_REDIS_CA_BUNDLE."
+        hint = _REDIS_TLS
     elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW):
         return InfrastructureError(
             f"Redis at {where} does not answer: {said}.", hint="Check that it runs, and COMMUNITREE_REDIS_URL."
@@ -114,4 +119,5 @@ def of_redis(error: Exception, where: str) -> InfrastructureError | None:
 
 
 def _short(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:300].rstrip(".")
+    # Where no sentinel knows a primary, redis-py adds the whole configuration of its clients.
+    return (str(error) or type(error).__name__).split(" : <redis.")[0][:300].rstrip(".")

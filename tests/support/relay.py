@@ -16,6 +16,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+#: The first byte of a TLS connection.
+HANDSHAKE = b"\x16"
+
 #: Of a refusal while the relay answers by itself: which requests are let through.
 Spares = Callable[[str, str], bool]
 
@@ -132,14 +135,17 @@ def _cut(connection: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def relay(target: str, tls: ssl.SSLContext | None = None) -> Iterator[Relay]:
-    """Run a relay to a server (`host:port`), speaking TLS to its clients where a context is given."""
+def relay(target: str, tls: ssl.SSLContext | None = None, *, plain_too: bool = False) -> Iterator[Relay]:
+    """Run a relay to a server (`host:port`), speaking TLS to its clients where a context is given.
+
+    `plain_too`: a client that does not begin with a TLS handshake is served without.
+    """
     made = Relay(target)
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             client = self.request
-            if tls is not None:
+            if tls is not None and not (plain_too and client.recv(1, socket.MSG_PEEK) != HANDSHAKE):
                 try:
                     client = tls.wrap_socket(client, server_side=True)
                 except OSError:

@@ -25,7 +25,7 @@ class Watched:
         self.primary = Valkey(folder / "one", *login)
         self.replica = Valkey(folder / "two", *login, "--replicaof", f"127.0.0.1 {self.primary.port}")
         self._port = free_port()
-        self._config = folder / "sentinel" / "sentinel.conf"
+        self._folder = folder / "sentinel"
         self._sentinel: subprocess.Popen[bytes] | None = None
         self.url = f"sentinel://:{PASSWORD}@127.0.0.1:{self._port}/0?master_name={MASTER}"
 
@@ -33,13 +33,7 @@ class Watched:
         """Start all three and wait until the replica follows and the sentinel knows it."""
         self.primary.start()
         self.replica.start()
-        self._config.write_text(
-            f"port {self._port}\nbind 127.0.0.1\ndir {self._config.parent}\n"
-            f"sentinel monitor {MASTER} 127.0.0.1 {self.primary.port} 1\nsentinel auth-pass {MASTER} {PASSWORD}\n"
-            f"sentinel down-after-milliseconds {MASTER} 700\nsentinel failover-timeout {MASTER} 3000\n"
-        )
-        command = [binary(), str(self._config), "--sentinel"]
-        self._sentinel = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._sentinel = _sentinel(self._folder, self._port, self.primary.port)
         end = time.monotonic() + 20
         while not self._watched():
             if time.monotonic() > end:
@@ -68,6 +62,39 @@ class Watched:
             self._sentinel.wait()
         self.replica.stop()
         self.primary.stop()
+
+
+def _sentinel(folder: Path, port: int, primary: int) -> subprocess.Popen[bytes]:
+    config = folder / "sentinel.conf"
+    config.write_text(
+        f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
+        f"sentinel monitor {MASTER} 127.0.0.1 {primary} 1\nsentinel auth-pass {MASTER} {PASSWORD}\n"
+        f"sentinel down-after-milliseconds {MASTER} 700\nsentinel failover-timeout {MASTER} 3000\n"
+    )
+    command = [binary(), str(config), "--sentinel"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def sentinel_of(folder: Path, primary: int) -> Iterator[int]:
+    """Run a sentinel for the primary at a port of this machine; yields the sentinel's own port."""
+    folder.mkdir(parents=True)
+    port = free_port()
+    process = _sentinel(folder, port, primary)
+    try:
+        end = time.monotonic() + 20
+        with redis.Redis(port=port) as sentinel:
+            while True:
+                with contextlib.suppress(redis.ConnectionError):
+                    sentinel.ping()
+                    break
+                if time.monotonic() > end:
+                    raise RuntimeError("the sentinel does not answer")
+                time.sleep(0.05)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import kombu.exceptions
@@ -11,12 +12,14 @@ from kombu.connection import Connection
 from pydantic import SecretStr
 
 from communitree_shared.broker import transport_options
-from communitree_shared.connect import address, async_redis_client, check_server, redis_client, where_of
+from communitree_shared.connect import address, async_redis_client, check_server, close, redis_client, where_of
 from communitree_shared.errors import ServerRefuses
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from support import tls
 from support.relay import relay
+from support.sentinel import MASTER, PASSWORD, sentinel_of
+from support.valkey import running_valkey
 
 
 @pytest.fixture(params=[False, True], ids=["server", "both"])
@@ -66,3 +69,49 @@ def test_a_server_that_is_not_trusted_is_named(behind_tls: Settings) -> None:
     with made as broker, pytest.raises(kombu.exceptions.OperationalError):
         broker.ensure_connection(max_retries=1, interval_start=0)
     client.close()
+
+
+@pytest.fixture
+def sentinels(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
+    """Settings that name a sentinel behind TLS; its primary speaks TLS, too, and both want a certificate of ours."""
+    both = tls.server_context(wants_certificate=True)
+    with (
+        running_valkey(tmp_path / "primary", "--requirepass", PASSWORD) as primary,
+        # The sentinel itself watches the primary in plain text.
+        relay(f"127.0.0.1:{primary.port}", both, plain_too=True) as to_primary,
+        sentinel_of(tmp_path / "sentinel", int(to_primary.endpoint.split(":")[1])) as port,
+        relay(f"127.0.0.1:{port}", both) as to_sentinel,
+    ):
+        url = f"sentinels://:{PASSWORD}@{to_sentinel.endpoint}/0?master_name={MASTER}"
+        mine = {"redis_certificate": tls.CLIENT, "redis_private_key": tls.CLIENT}
+        yield settings.model_copy(update={"redis_url": SecretStr(url), "redis_ca_bundle": tls.CA, **mine})
+
+
+async def test_sentinels_are_asked_by_tls_and_so_is_the_primary(sentinels: Settings) -> None:
+    client = redis_client(sentinels)
+    check_server(client)
+    client.set("a", "1")
+    close(client)
+    later = async_redis_client(sentinels)
+    assert await later.get("a") == "1"
+    manager: Any = later.connection_pool
+    await later.aclose()
+    for sentinel in manager.sentinel_manager.sentinels:
+        await sentinel.aclose()
+    found = address(sentinels)
+    made: Any = Connection(found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(sentinels))
+    with made as broker:
+        queue = broker.SimpleQueue("of-the-test")
+        queue.put({"n": 1})
+        message = queue.get(timeout=10)
+        assert message.payload == {"n": 1}
+        message.ack()
+        queue.close()
+
+
+def test_sentinels_that_are_not_trusted_are_named_at_once(sentinels: Settings) -> None:
+    client = redis_client(sentinels.model_copy(update={"redis_ca_bundle": ""}))
+    with pytest.raises(ServerRefuses, match="certificate verify failed") as refused:
+        check_server(client, where_of(client))
+    assert "COMMUNITREE_REDIS_CA_BUNDLE" in refused.value.hint
+    close(client)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import pytest
 import redis
+import redis.sentinel
 import urllib3
 from minio.error import InvalidResponseError, ServerError
 
@@ -41,6 +43,7 @@ def test_what_someone_must_act_on_names_the_remedy() -> None:
         (redis.ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"), "maxmemory"),
         (redis.ResponseError("MISCONF Redis is configured to save"), "disk"),
         (redis.ConnectionError("[SSL: CERTIFICATE_VERIFY_FAILED]"), "COMMUNITREE_REDIS_CA_BUNDLE"),
+        (redis.ConnectionError("tlsv13 alert certificate required (_ssl.c:2580)"), "COMMUNITREE_REDIS_CERTIFICATE"),
     ):
         refused = of_redis(fault, "h:1")
         assert isinstance(refused, ServerRefuses), fault
@@ -50,3 +53,12 @@ def test_what_someone_must_act_on_names_the_remedy() -> None:
 def test_a_mistake_of_our_own_is_no_outage() -> None:
     assert of_redis(redis.ResponseError("WRONGTYPE Operation against a key"), "h:1") is None
     assert of_redis(redis.DataError("Invalid input"), "h:1") is None
+
+
+def test_a_primary_that_no_sentinel_knows_is_away_and_told_of_in_a_line() -> None:
+    sentinel = redis.sentinel.Sentinel([("127.0.0.1", 1)])
+    with pytest.raises(redis.sentinel.MasterNotFoundError) as none:
+        sentinel.discover_master("main")
+    found = of_redis(none.value, "the sentinels' main")
+    assert type(found) is InfrastructureError
+    assert found.message == "Redis at the sentinels' main does not answer: No master found for 'main'."
