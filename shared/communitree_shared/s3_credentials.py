@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import urllib3
@@ -38,11 +39,8 @@ class _OfTheMachine(Provider):
     """Environment, the shared credentials file, a web identity, the container's or the instance's role, in turn."""
 
     def __init__(self, region: str) -> None:
-        # Where there is no metadata service its address may swallow packets: two seconds are enough on a cloud.
-        http = urllib3.PoolManager(timeout=urllib3.Timeout(2.0), retries=urllib3.Retry(total=1, backoff_factor=0.2))
-        self._chain: Any = ChainedProvider(
-            [EnvAWSProvider(), AWSConfigProvider(), IamAwsProvider(http_client=http, region=region)]
-        )
+        role = IamAwsProvider(http_client=_http(), region=region, custom_endpoint=_endpoint())
+        self._chain: Any = ChainedProvider([EnvAWSProvider(), AWSConfigProvider(), role])
 
     def retrieve(self) -> Any:
         """Return credentials that are valid now.
@@ -54,3 +52,18 @@ class _OfTheMachine(Provider):
             return self._chain.retrieve()
         except Exception as error:  # of any of them: a damaged file, a role that is gone
             raise NoCredentials(str(error) or type(error).__name__) from None
+
+
+def _http() -> urllib3.PoolManager:
+    # Where there is no metadata service its address may swallow packets: two seconds are enough on a cloud.
+    return urllib3.PoolManager(timeout=urllib3.Timeout(2.0), retries=urllib3.Retry(total=1, backoff_factor=0.2))
+
+
+def _endpoint() -> str | None:
+    """Return where a role is asked for, if the environment says so with the variables of AWS tools."""
+    environ = os.environ
+    if environ.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
+        return environ.get("AWS_ENDPOINT_URL_STS") or None
+    if environ.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") or environ.get("AWS_CONTAINER_CREDENTIALS_FULL_URI"):
+        return None
+    return (environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "").rstrip("/") or None

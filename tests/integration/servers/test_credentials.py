@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+import urllib3
 from pydantic import SecretStr
 
+from communitree_shared import s3_credentials
 from communitree_shared.errors import ServerRefuses, UsageError
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
+from support.roles import METADATA_TOKEN, Roles, running_roles
 
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ACCESS_KEY",
     "AWS_SECRET_KEY", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_ROLE_SESSION_NAME",
+    "AWS_ENDPOINT_URL_STS", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_REGION",
 )  # fmt: skip
 
 
@@ -59,45 +61,112 @@ def test_the_shared_credentials_file(settings: Settings, keyless: Settings, tmp_
 
 
 @pytest.fixture
-def role(settings: Settings) -> Iterator[tuple[str, list[str]]]:
-    """A container's metadata service; yields its address and what it was asked, by token."""
-    asked: list[str] = []
+def roles(settings: Settings) -> Iterator[Roles]:
+    with running_roles(settings.s3_access_key.get_secret_value(), settings.s3_secret_key.get_secret_value()) as made:
+        yield made
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.headers.get("Authorization", ""))
-            until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 12))
-            body = json.dumps(
-                {"AccessKeyId": settings.s3_access_key.get_secret_value(), "Token": "", "Expiration": until,
-                 "SecretAccessKey": settings.s3_secret_key.get_secret_value()}
-            ).encode()  # fmt: skip
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/role", asked
-        server.shutdown()
+def through(roles: Roles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the services' own addresses, which are no machine's here, be reached through a proxy."""
+    monkeypatch.setattr(s3_credentials, "_http", lambda: urllib3.ProxyManager(roles.url, retries=False))
 
 
 def test_the_role_of_a_container_asked_again_before_it_ends(
-    keyless: Settings, role: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+    keyless: Settings, roles: Roles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, asked = role
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{roles.url}/role")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "token-of-the-test")
     store = Store(keyless, patience=5)
     store.ensure_bucket()
     store.put("a", b"1")
-    assert asked == ["token-of-the-test"]
+    assert [headers["authorization"] for *_, headers, _ in roles.asked] == ["token-of-the-test"]
     time.sleep(2.5)  # the credentials live for twelve seconds, and end ten seconds early for us
     assert store.get("a") == b"1"
-    assert len(asked) == 2
+    assert len(roles.asked) == 2
+
+
+def test_the_role_of_a_task_at_the_address_that_all_containers_have(
+    keyless: Settings, roles: Roles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/role")
+    through(roles, monkeypatch)
+    works(keyless)
+    assert [(method, path) for method, path, _, _ in roles.asked] == [("GET", "169.254.170.2/role")]
+
+
+def test_the_role_of_a_pod_whose_token_is_a_file(
+    keyless: Settings, roles: Roles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address is none of loopback, and the token is read anew each time: it changes."""
+    token = tmp_path / "token"
+    token.write_text("first")
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/role")
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(token))
+    through(roles, monkeypatch)
+    roles.lives = 5  # too short to be kept
+    store = Store(keyless, patience=5)
+    store.ensure_bucket()
+    token.write_text("second")
+    store.put("a", b"1")
+    assert {path for _, path, _, _ in roles.asked} == {"169.254.170.23/role"}
+    assert list(dict.fromkeys(headers["authorization"] for *_, headers, _ in roles.asked)) == ["first", "second"]
+
+
+def test_the_role_of_an_instance(keyless: Settings, roles: Roles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    through(roles, monkeypatch)
+    works(keyless)
+    folder = "169.254.169.254/latest/meta-data/iam/security-credentials/"
+    assert [(method, path) for method, path, _, _ in roles.asked] == [
+        ("PUT", "169.254.169.254/latest/api/token"), ("GET", folder), ("GET", folder + "role-of-the-instance"),
+    ]  # fmt: skip
+    assert roles.asked[0][2]["x-aws-ec2-metadata-token-ttl-seconds"] == "21600"
+    assert roles.asked[2][2]["x-aws-ec2-metadata-token"] == METADATA_TOKEN
+
+
+def test_the_metadata_service_may_be_somewhere_else(
+    keyless: Settings, roles: Roles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", roles.url + "/")
+    works(keyless)
+    assert len(roles.asked) == 3
+
+
+def test_a_web_identity_is_changed_for_keys_of_its_role(
+    keyless: Settings, roles: Roles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "identity").write_text("ey-identity")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "identity"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
+    monkeypatch.setenv("AWS_ROLE_SESSION_NAME", "worker-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", roles.url)
+    roles.lives = 3600
+    works(keyless)
+    ((method, _, _, query),) = roles.asked
+    assert method == "POST"
+    assert query == {
+        "Action": "AssumeRoleWithWebIdentity", "Version": "2011-06-15", "WebIdentityToken": "ey-identity",
+        "RoleArn": "arn:aws:iam::123456789012:role/reader", "RoleSessionName": "worker-1",
+    }  # fmt: skip
+
+
+def test_the_session_of_a_role_goes_with_its_keys(
+    keyless: Settings, roles: Roles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{roles.url}/role")
+    roles.session = "session-of-the-role"
+    found = s3_credentials.provider(keyless).retrieve()
+    assert (found.access_key, found.secret_key) == (roles.access, roles.secret)
+    assert found.session_token == "session-of-the-role"
+
+
+def test_a_role_that_is_refused_says_so(keyless: Settings, roles: Roles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{roles.url}/another")
+    with pytest.raises(ServerRefuses, match="no credentials") as refused:
+        Store(keyless, patience=30).ensure_bucket()
+    assert "role" in refused.value.hint
 
 
 def test_without_any_credentials_it_is_said_at_once_what_to_set(keyless: Settings) -> None:
