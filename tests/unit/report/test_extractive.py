@@ -1,12 +1,11 @@
 import re
 
-import pytest
 from hypothesis import given, settings
 
 from communitree_shared import tables as names
 from communitree_shared.options import ReportOptions
 from communitree_workers.report import citations
-from communitree_workers.report.extractive import join, readable, write_report
+from communitree_workers.report.extractive import join, write_report
 from communitree_workers.report.phrases import listed, rating_by_share
 from communitree_workers.tables.io import Tables, from_rows
 from support.reports import write_all
@@ -93,29 +92,6 @@ def test_every_finding_cites_its_rows_and_says_nothing_twice(tables: Tables) -> 
         assert len({f.explanation for f in report.findings}) == len(report.findings)
         again = write_report(evidence[number], "en")
         assert again == report
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("SCROOGE'S HOUSE", "", "Scrooge's House"),
-        ("GHOST OF CHRISTMAS PAST", "", "Ghost of Christmas Past"),
-        ("ASCII", "Padding is an ASCII space.", "ASCII"),
-        ("PEP 3131", "See PEP 3131.", "PEP 3131"),
-        ("WINDOW", "WINDOW is what the window is.", "Window"),
-        ("IBM", "", "Ibm"),
-        ("NBC", "", "NBC"),
-        ("OPENAI", "What OpenAI did, openai.", "OpenAI"),
-        ("FRED", "SFRED and Fred", "Fred"),
-        ("CO-OP (LONDON)", "", "Co-Op (London)"),
-        ("__init__", "", "__init__"),
-        ("del statement", "", "del statement"),
-        ("贾宝玉", "", "贾宝玉"),
-        ("A", "", "A"),
-    ],
-)
-def test_names_in_capitals_become_readable(name: str, text: str, expected: str) -> None:
-    assert readable(name, text) == expected
 
 
 def test_lists_and_sentences() -> None:

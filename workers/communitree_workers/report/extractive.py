@@ -15,6 +15,7 @@ from communitree_workers.report import rows as rendering
 from communitree_workers.report.attach import attach
 from communitree_workers.report.phrases import chinese, listed
 from communitree_workers.report.records import GENERATED_BY_EXTRACTIVE, Evidence, Finding, Report
+from communitree_workers.report.spelling import Spelling
 from communitree_workers.text.sentences import sentence_spans
 
 _TITLE_NAMES = 3
@@ -37,11 +38,7 @@ _SECTIONS = {heading.partition("\n")[0]: kind for kind, heading in rendering.HEA
 _ENDS = ".!?:;…\"')]。！？；：”』」）"
 _HAN = re.compile("[\u3400-\u9fff》]")
 _ROW = re.compile(r"(\d+),(.*)")
-_SHOUTED = re.compile(r"[A-Z]{2}")
-_SIGNED = re.compile(r"[\d_]")
-_INNER = re.compile(r"[-(/&.][a-z]")
 _PLAIN = re.compile(r"\W+")
-_SMALL = {"a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to", "with"}
 
 
 @dataclass
@@ -56,6 +53,7 @@ class _Writer:
 
     language: str
     sections: dict[str, list[_Row]]
+    spelling: Spelling
     said: set[str] = field(default_factory=set)
 
     def rows(self, kind: str) -> list[_Row]:
@@ -80,9 +78,9 @@ def write_report(evidence: Evidence, language: str, cause: str = "") -> Report:
     `cause` says why no model wrote it, "" when that was planned. The rating is the community's share of the corpus's
     mass on a logarithmic scale.
     """
-    writer = _Writer(language, read_data(evidence.data))
-    prose = "\n".join(row.fields[-1] for rows in writer.sections.values() for row in rows)
-    names = _distinct(readable(name, prose) for name in evidence.names)
+    sections = read_data(evidence.data)
+    writer = _Writer(language, sections, _spelling(sections, evidence.names))
+    names = writer.spelling.readable_all(evidence.names)
     children = _children(writer)[:_FINDINGS]
     findings = [*children, *(_entities(writer) + _texts(writer))[: max(_LEAST_OWN, _FINDINGS - len(children))]]
     title = listed([_clip(name, _LONGEST_NAME) for name in names[:_TITLE_NAMES]], language)
@@ -109,6 +107,14 @@ def write_report(evidence: Evidence, language: str, cause: str = "") -> Report:
     return attach(report, evidence)
 
 
+def _spelling(sections: dict[str, list[_Row]], names: Iterable[str]) -> Spelling:
+    types = dict.fromkeys(names, "")
+    for row in sections.get("relationships", []):
+        types |= dict.fromkeys(row.fields[:2], "")
+    types |= {row.fields[0]: row.fields[1] for row in sections.get("entities", [])}
+    return Spelling("\n".join(row.fields[-1] for rows in sections.values() for row in rows), types)
+
+
 def read_data(data: str) -> dict[str, list[_Row]]:
     """Return the rows of each section of a prompt's data."""
     sections: dict[str, list[_Row]] = {}
@@ -125,37 +131,6 @@ def sentences(text: str) -> list[str]:
     """Return the sentences of a text, long ones clipped."""
     text = text.removesuffix(rendering.SHORTENED)
     return [_clip(_BULLET.sub("", text[start:end]), _LONGEST_SENTENCE) for start, end in sentence_spans(text)]
-
-
-def readable(name: str, text: str = "") -> str:
-    """Return a name as one reads it: an English name in capitals, as GraphRAG writes them, as its text spells it."""
-    if not name.isascii() or not _SHOUTED.search(name) or name != name.upper():
-        return name
-    spellings = _spelled(name, text)
-    mixed = [found for found in spellings if found != name and not found.islower()]
-    if mixed:
-        return mixed[0]
-    # ASCII, LC_CTYPE, PEP 3131: names that the text, too, only knows in capitals
-    if spellings == [name] and (" " not in name or _SIGNED.search(name)):
-        return name
-    if len(name) < 4 and not re.search("[AEIOUY]", name):
-        return name
-    words = [word if len(word) < 3 and "." in word else word.capitalize() for word in name.split(" ")]
-    joined = " ".join([words[0], *(w.lower() if w.lower() in _SMALL else w for w in words[1:])])
-    return _INNER.sub(lambda match: match.group().upper(), joined)
-
-
-def _spelled(name: str, text: str) -> list[str]:
-    """Return the spellings of a name in a text, whatever their case, each once."""
-    upper = text.upper()
-    found: dict[str, None] = {}
-    at = upper.find(name) if len(upper) == len(text) else -1
-    while at >= 0:
-        end = at + len(name)
-        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
-            found[text[at:end]] = None
-        at = upper.find(name, end)
-    return list(found)
 
 
 def _children(writer: _Writer) -> list[Finding]:
@@ -210,9 +185,7 @@ def _about(
                     partners.append(row.fields[1] if row.fields[0] == name else row.fields[0])
     if not said:
         return None
-    told = " ".join([entity.fields[-1] if entity else "", *said])
-    shown = readable(name, told)
-    others = [other for other in _distinct(readable(partner, told) for partner in partners) if other != shown]
+    shown, *others = writer.spelling.readable_all([name, *partners])
     heading = _heading(shown, others[:_TIES], writer.language)
     return Finding(heading, f"{join(said)} {citations.data(**cited)}")
 
@@ -272,16 +245,6 @@ def _heading(name: str, partners: Sequence[str], language: str) -> str:
 
 def _no_name(evidence: Evidence, language: str) -> str:
     return f"{evidence.size} 个没有名称的实体" if chinese(language) else f"{evidence.size} entities without a name"
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    """Return names without those that only vary or extend an earlier one (`Python`, `Python interpreter`)."""
-    out: list[str] = []
-    for name in names:
-        low = name.casefold()
-        if name and not any(low in kept.casefold() or kept.casefold() in low for kept in out):
-            out.append(name)
-    return out
 
 
 def _clip(text: str, limit: int) -> str:
