@@ -5,6 +5,7 @@ Plain characters only (letters, digits, `.`, `_`, `-`, `/`): S3 servers disagree
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -102,6 +103,14 @@ class Keys:
     def artifact(self, corpus: str, version: str, name: str) -> str:
         """Return the key of something derived from a version's tables: the query view."""
         return f"{self.version(corpus, version)}{name}"
+
+    def texts(self, corpus: str, version: str) -> str:
+        """Return the folder of texts that are too large for a version's table of documents."""
+        return f"{self.version(corpus, version)}texts/"
+
+    def text(self, corpus: str, version: str, document: str) -> str:
+        """Return the key of the whole text of a document, by its id of any characters: UTF-8."""
+        return f"{self.texts(corpus, version)}{hashlib.sha256(document.encode()).hexdigest()}"
 
     def needs(self, corpus: str, version: str) -> str:
         """Return the key of what a version was made of: documents, and units by stage. What `gc` must keep."""

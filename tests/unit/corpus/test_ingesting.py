@@ -10,6 +10,7 @@ import pytest
 from communitree_shared.options import ClusterOptions, ExtractOptions, IndexOptions, ReportOptions
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus.ingesting import extract_units
+from communitree_workers.corpus.uploads import Read
 
 IDS = [f"u{n}" for n in range(5)]
 
@@ -17,7 +18,8 @@ IDS = [f"u{n}" for n in range(5)]
 def units(options: IndexOptions, model: str = "gpt", spoken: str = "en", pipeline: str = "") -> list[str]:
     request = SimpleNamespace(version="v", corpus="c")
     context: Any = SimpleNamespace(message=SimpleNamespace(tenant="default"), corpus_request=lambda: (request, options))
-    return [u.id for u in extract_units(context, options, IDS, model, spoken, pipeline)]
+    read = Read(ids=IDS, sizes=[9] * len(IDS), language=spoken, notes=[], documents=1, bytes=100)
+    return [u.id for u in extract_units(context, options, read, model, pipeline)]
 
 
 PLAIN = IndexOptions()

@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Document:
-    """A text with a name, as a string or, where it is large, as bytes that are cut like one.
+    """A text with a name, as a string or, where it is large, on disk and cut like one.
 
     `content` is the sha256 of the text, `id` the same unless the row brought its own; `encoding` is how the bytes were
     read; `metadata` holds the wanted columns of the row.
@@ -77,14 +77,14 @@ def document(
 ) -> Document:
     """Return a document; without an id of its own the sha256 of its text is its id."""
     if isinstance(text, LargeText):
-        raw: bytes | bytearray = text.raw
+        content = text.sha256
     else:
         try:
             raw = text.encode()
         except UnicodeEncodeError:  # lone surrogates, from JSON escapes or odd fonts: no table can hold them
             raw = text.encode("utf-8", "replace")
             text = raw.decode()
-    content = hashlib.sha256(raw).hexdigest()
+        content = hashlib.sha256(raw).hexdigest()
     wanted = {k: as_text(v) for k, v in (metadata or {}).items()}
     return Document(given_id or content, content, title, text, source, encoding, wanted)
 

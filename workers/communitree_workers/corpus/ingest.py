@@ -1,12 +1,15 @@
-"""Documents → the tables `documents` and `text_units`, and what there is to say about the input."""
+"""Documents → the tables `documents` and `text_units`, and what there is to say about the input.
+
+Texts lie on disk and rows leave in pieces, so that neither a large file nor many small ones are ever held as a whole.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -15,10 +18,12 @@ from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.tokens import count
 from communitree_workers.corpus.chunk import iter_text_units
 from communitree_workers.corpus.documents import Document, Held, Problem, as_text
+from communitree_workers.corpus.large_text import LargeText, Shelf
 from communitree_workers.tables.io import Tables, conform, empty
 
-#: Rows of one Arrow batch: Python strings of no more than these live beside the table.
+#: Rows of one Arrow batch, and characters of documents in one.
 _BATCH = 500
+_CHARACTERS = 4_000_000
 _COUNT_BLOCK = 1_000_000
 
 
@@ -46,8 +51,51 @@ class IngestReport:
         }
 
 
+class Sink(Protocol):
+    """Where rows go. Both tables come in pieces that conform, in the order of their rows."""
+
+    def units(self, part: pa.Table) -> None:
+        """Take rows of `text_units`."""
+
+    def documents(self, part: pa.Table) -> None:
+        """Take rows of `documents`; their text units were given before."""
+
+    def text(self, document: str, text: LargeText) -> str:
+        """Take the text of a document (its id) that is large; return what is to stand for it in the table."""
+
+
+class InMemory:
+    """Rows as two tables; large texts stand in theirs."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[pa.Table]] = {DOCUMENTS: [empty(DOCUMENTS)], TEXT_UNITS: [empty(TEXT_UNITS)]}
+
+    def units(self, part: pa.Table) -> None:
+        """Take rows of `text_units`."""
+        self._parts[TEXT_UNITS].append(part)
+
+    def documents(self, part: pa.Table) -> None:
+        """Take rows of `documents`."""
+        self._parts[DOCUMENTS].append(part)
+
+    def text(self, document: str, text: LargeText) -> str:
+        """Return a large text as a string."""
+        return text[:]
+
+    def tables(self) -> Tables:
+        """Return what came."""
+        return {name: pa.concat_tables(parts).combine_chunks() for name, parts in self._parts.items()}
+
+
 def ingest(items: Iterable[Document | Problem], options: ReadOptions) -> tuple[Tables, IngestReport]:
-    """Return the tables and the report of what `read_documents` gives.
+    """Return the tables and the report of `ingest_into`, for what fits into memory."""
+    sink = InMemory()
+    report = ingest_into(sink, items, options)
+    return sink.tables(), report
+
+
+def ingest_into(sink: Sink, items: Iterable[Document | Problem], options: ReadOptions) -> IngestReport:
+    """Give the rows of what `read_documents` yields to a sink; return the report.
 
     Documents are numbered by (title, id) and text units by document and place, whatever the order of the input; of
     equal documents the one with the first title is kept.
@@ -56,54 +104,62 @@ def ingest(items: Iterable[Document | Problem], options: ReadOptions) -> tuple[T
         BadInput: `options.strict` and a document is there twice.
     """
     report = IngestReport()
-    documents: list[Document] = []
+    shelf = Shelf()
+    documents = _in_order(items, shelf, report, options)
+    numbers = iter(range(2**62))
+    rows: list[dict[str, Any]] = []
+    waiting = 0
+    for n, (document, number) in enumerate(documents):
+        whole = replace(document, text=shelf.take(number))
+        ids: list[str] = []
+        for part in _units(whole, options, numbers):
+            ids += part["id"].to_pylist()
+            sink.units(part)
+        rows.append(_row(n, whole, ids, options))
+        text = whole.text
+        rows[-1]["text"] = text if isinstance(text, str) else sink.text(whole.id, text)
+        report.text_units += len(ids)
+        report.characters += len(text)
+        report.n_tokens += rows[-1]["n_tokens"]
+        report.encodings[document.encoding] += 1
+        waiting += len(rows[-1]["text"])
+        if len(rows) == _BATCH or waiting > _CHARACTERS:
+            sink.documents(conform(DOCUMENTS, pa.Table.from_pylist(rows)))
+            rows, waiting = [], 0
+    if rows:
+        sink.documents(conform(DOCUMENTS, pa.Table.from_pylist(rows)))
+    report.documents = len(documents)
+    return report
+
+
+def _in_order(
+    items: Iterable[Document | Problem], shelf: Shelf, report: IngestReport, options: ReadOptions
+) -> list[tuple[Document, int]]:
+    """Put all texts on the shelf; return the documents without theirs, in order and each once, with its number."""
+    documents: list[tuple[Document, int]] = []
     for item in items:
         if isinstance(item, Problem):
             report.problems.append(item)
         else:
-            documents.append(item)
-    documents.sort(key=lambda d: (d.title, d.id, d.source))
+            documents.append((replace(item, text=""), shelf.put(item.text)))
+    documents.sort(key=lambda d: (d[0].title, d[0].id, d[0].source))
     held, kept = Held(), []
-    for document in documents:
+    for document, number in documents:
         outcome = held.add(document)
         if isinstance(outcome, Problem):
             if options.strict:
                 raise outcome.error()
             report.problems.append(outcome)
         else:
-            kept.append(outcome)
+            kept.append((outcome, number))
     report.problems.sort(key=lambda p: (p.source, p.row or 0, p.offset or 0, p.reason, p.message))
-    units, unit_ids = _units(kept, options)
-    rows = [_row(n, document, unit_ids[n], options) for n, document in enumerate(kept)]
-    report.documents, report.text_units = len(rows), units.num_rows
-    report.characters = sum(len(d.text) for d in kept)
-    report.n_tokens = sum(row["n_tokens"] for row in rows)
-    report.encodings = Counter(d.encoding for d in kept)
-    table = empty(DOCUMENTS)
-    if rows:
-        texts = [d.text if isinstance(d.text, str) else d.text.raw for d in kept]
-        table = conform(DOCUMENTS, pa.Table.from_pylist(rows).append_column("text", pa.array(texts, pa.string())))
-    return {DOCUMENTS: table, TEXT_UNITS: units}, report
+    return kept
 
 
-def _units(documents: list[Document], options: ReadOptions) -> tuple[pa.Table, list[list[str]]]:
-    ids: list[list[str]] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        number = 0
-        for document in documents:
-            ids.append([])
-            for row in iter_text_units(document, options):
-                ids[-1].append(row["id"])
-                yield {**row, "human_readable_id": number}
-                number += 1
-
-    stream = rows()
-    batches = []
+def _units(document: Document, options: ReadOptions, numbers: Iterator[int]) -> Iterator[pa.Table]:
+    stream = ({**row, "human_readable_id": next(numbers)} for row in iter_text_units(document, options))
     while batch := list(islice(stream, _BATCH)):
-        batches.append(conform(TEXT_UNITS, pa.Table.from_pylist(batch)))
-    # In pieces as they are: put together they would be held twice.
-    return (pa.concat_tables(batches) if batches else empty(TEXT_UNITS)), ids
+        yield conform(TEXT_UNITS, pa.Table.from_pylist(batch))
 
 
 def _row(number: int, document: Document, unit_ids: list[str], options: ReadOptions) -> dict[str, Any]:

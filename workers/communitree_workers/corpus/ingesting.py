@@ -7,18 +7,17 @@ import json
 from typing import Any
 
 from communitree_shared import corpus_settings
-from communitree_shared.errors import BadInput
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_shared.tables import DOCUMENTS, ENTITIES, TEXT_UNITS
+from communitree_shared.tables import ENTITIES, TEXT_UNITS
 from communitree_workers.corpus import extract_builtin, extract_model, extract_spacy, uploads
 from communitree_workers.corpus.extract_plan import extraction_usage
 from communitree_workers.corpus.graph_import import read_graph
+from communitree_workers.corpus.samples import language_of
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.tables import io
-from communitree_workers.text.words import language
 
 MERGE = Step("merge", "communitree.corpus.merge.v1")
 CLUSTER = Step("cluster", "communitree.corpus.cluster.v1")
@@ -40,19 +39,12 @@ def ingest(context: UnitContext) -> Outcome:
     if options.graph:
         return _ingest_graph(context, request, options, about)
     pipeline = extract_spacy.identity(options.extract) if options.extract.extractor == "spacy" else ""
-    tables, notes = uploads.read(context, request, options)
-    if tables[TEXT_UNITS].num_rows == 0:
-        raise BadInput(
-            f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
-            hint="; ".join(notes[:3]),
-        )
-    spoken = _language(tables)
-    context.write(request.corpus, request.version, tables, made_by="ingest")
+    read = uploads.read(context, request, options)
+    spoken, notes = read.language, read.notes
     asked = models["extract"]
     if options.plan_only:
         models["extract"] = EXTRACTIVE  # what shows how large the graph may be, and costs nothing
-    ids = tables[TEXT_UNITS]["id"].to_pylist()
-    units = extract_units(context, options, ids, models["extract"], spoken, pipeline)
+    units = extract_units(context, options, read, models["extract"], pipeline)
     done = services.store.present(context.keys.units(request.corpus, "extract"), (u.id for u in units))
     missing = [u for u in units if u.id not in done]
     plan = {
@@ -60,13 +52,13 @@ def ingest(context: UnitContext) -> Outcome:
         "reused": len(units) - len(missing), **about,
     }  # fmt: skip
     if asked != models["extract"]:
-        units = extract_units(context, options, ids, asked, spoken, pipeline)
-        plan |= {"model": asked, "extraction": _planned(context, request, options, tables, units, spoken, done)}
+        units = extract_units(context, options, read, asked, pipeline)
+        plan |= {"model": asked, "extraction": _planned(options, read, units, done)}
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     local = models["extract"] == EXTRACTIVE
     stage = Stage("extract", "communitree.corpus.extract.v1", MERGE, window=services.settings.window)
     context.open(stage, context.messages(stage, missing, local=local))
-    counts = {"documents": tables[DOCUMENTS].num_rows, "text_units": tables[TEXT_UNITS].num_rows}
+    counts = {"documents": read.documents, "text_units": len(read.ids)}
     return Outcome(data={"notes": notes[:100], **counts}, event={**counts, "notes": "; ".join(notes[:5])})
 
 
@@ -105,13 +97,11 @@ def _ingest_graph(
 
 def _language(tables: io.Tables) -> str:
     source = tables[TEXT_UNITS]["text"] if tables[TEXT_UNITS].num_rows else tables[ENTITIES]["description"]
-    # The middle says more about a corpus than its first page.
-    step = max(1, len(source) // 20)
-    return language("\n".join(str(source[i].as_py() or "")[:500] for i in range(0, len(source), step)))
+    return language_of(text.as_py() for text in source)
 
 
 def extract_units(
-    context: UnitContext, options: IndexOptions, ids: list[str], model: str, spoken: str, pipeline: str
+    context: UnitContext, options: IndexOptions, read: uploads.Read, model: str, pipeline: str
 ) -> list[Unit]:
     """Return the extraction's units: a shard of the built-in extractor's each, or one text unit for a model.
 
@@ -125,24 +115,26 @@ def extract_units(
         chosen = options.extract.model_dump_json(include=_ASKED)
         size, how = 1, [model, chosen, json.dumps(prompts, sort_keys=True), extract_model.VERSION]
     request, _ = context.corpus_request()
-    where = {"language": spoken, "model": model, "version": request.version, "corpus": request.corpus}
+    where: dict[str, Any] = {
+        "language": read.language,
+        "model": model,
+        "version": request.version,
+        "corpus": request.corpus,
+    }
+    where["bytes"] = read.bytes
     units = []
-    for start in range(0, len(ids), size):
-        part = ids[start : start + size]
-        text = "\n".join([context.message.tenant, *how, spoken, *part])
+    for start in range(0, len(read.ids), size):
+        part = read.ids[start : start + size]
+        text = "\n".join([context.message.tenant, *how, read.language, *part])
         identity = hashlib.sha256(text.encode()).hexdigest()[:40]
         units.append(Unit(id=identity, args={"start": start, "rows": len(part), **where}))
     return units
 
 
-def _planned(
-    context: UnitContext, request: CorpusRequest, options: IndexOptions, tables: io.Tables, units: list[Unit],
-    spoken: str, done: set[str],
-) -> dict[str, Any]:  # fmt: skip
+def _planned(options: IndexOptions, read: uploads.Read, units: list[Unit], done: set[str]) -> dict[str, Any]:
     """Return the usage of the extraction by a model that a plan does not call, without the units that are known."""
-    sizes = tables[TEXT_UNITS]["n_tokens"].to_pylist()
     open_ = [u.args["start"] for u in units if u.id not in done]
     usage = extraction_usage(
-        [sizes[row] for row in open_], options.extract, spoken, options.prompts, options.read.encoding_model
+        [read.sizes[row] for row in open_], options.extract, read.language, options.prompts, options.read.encoding_model
     )
     return usage.model_dump()

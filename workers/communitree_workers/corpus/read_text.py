@@ -51,7 +51,7 @@ def _one(source: Source, *, html: bool) -> Iterator[Document | Problem]:
         return
     with wrapper:
         if source.size > _LARGE and not html:
-            text: str | LargeText = LargeText.joined(iter(lambda: wrapper.read(_PIECE), ""))
+            text: str | LargeText = LargeText(iter(lambda: wrapper.read(_PIECE), ""))
         else:
             text = html_to_text(wrapper.read()) if html else wrapper.read()
     if not text or text.isspace():

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from communitree_shared.errors import CommunitreeError, OutputCut
+import pyarrow as pa
+
+from communitree_shared.errors import CommunitreeError, CorpusNotFound, OutputCut
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus import extract_model, extract_spacy, losses
@@ -15,6 +17,7 @@ from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.fetching import in_order
 from communitree_workers.corpus.ingesting import CLUSTER, ingest
 from communitree_workers.corpus.merge import merge_compact
+from communitree_workers.corpus.unit_rows import rows_of
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
@@ -27,8 +30,7 @@ async def extract(context: UnitContext) -> Outcome:
     key = context.keys.unit(corpus, "extract", context.unit.id)
     if context.attempt > 1 and await context.to_thread(context.services.store.exists, key):
         return Outcome(event={"reused": 1})
-    tables = await context.to_thread(lambda: context.read(corpus, args["version"], TEXT_UNITS, made_by="ingest"))
-    table = tables[TEXT_UNITS].slice(args["start"], args["rows"])
+    table = await context.to_thread(_text_units, context)
     if args["model"] == EXTRACTIVE:
         found = extract_spacy.extract_units if options.extract.extractor == "spacy" else extract_units
         shard = found(table, options.extract, args["language"])
@@ -51,6 +53,30 @@ async def extract(context: UnitContext) -> Outcome:
     await context.save(key, json.dumps(result, ensure_ascii=False, sort_keys=True).encode())
     lost = result.get("lost", 0)
     return Outcome(data={"usage": call.spent.model_dump(), "lost": lost}, event={"text_units": 1, "lost": lost})
+
+
+def _text_units(context: UnitContext) -> pa.Table:
+    """Return the text units of a shard.
+
+    Raises:
+        CorpusNotFound: they are gone.
+    """
+    args, services = context.args, context.services
+    if "bytes" not in args:  # a message of an older release
+        table = context.read(args["corpus"], args["version"], TEXT_UNITS, made_by="ingest")[TEXT_UNITS]
+        return table.slice(args["start"], args["rows"])
+    key = context.keys.build(args["corpus"], args["version"], f"ingest/{TEXT_UNITS}.parquet")
+    try:
+        return rows_of(
+            lambda offset, length: services.part(key, offset, length),
+            args["bytes"], args["start"], args["rows"], ["id", "text", "n_tokens"],
+            lambda name, make: services.value(f"{key}#{args['bytes']}#{name}", make),
+        )  # fmt: skip
+    except KeyError:
+        raise CorpusNotFound(
+            f"{key} is gone: the corpus {args['corpus']!r} was deleted or indexed anew meanwhile.",
+            hint="`communitree corpora` lists what there is.",
+        ) from None
 
 
 def merge_shards(context: UnitContext) -> Outcome:

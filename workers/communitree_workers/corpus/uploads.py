@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
+
+import pyarrow as pa
 
 from communitree_shared.errors import BadInput
 from communitree_shared.messages import CorpusRequest
 from communitree_shared.options import IndexOptions
+from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus.documents import Source
 from communitree_workers.corpus.fetching import LARGE, in_order, into_file
-from communitree_workers.corpus.ingest import ingest
+from communitree_workers.corpus.ingest import ingest_into
+from communitree_workers.corpus.large_text import LargeText
 from communitree_workers.corpus.readers import read_documents
+from communitree_workers.corpus.samples import Samples
 from communitree_workers.runtime.context import UnitContext
-from communitree_workers.tables.io import Tables
+from communitree_workers.tables.io import TableFile
 
 
 def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: str, size: int) -> bytes:
@@ -34,13 +41,69 @@ def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: st
     return data
 
 
-def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> tuple[Tables, list[str]]:
-    """Return `documents` and `text_units` of a request's files, and a line for each thing that could not be read."""
-    tables, report = ingest(read_documents(_sources(context, request), options.read), options.read)
-    notes = [f"{p.source}: {p.message}" for p in report.problems]
-    odd = {name: n for name, n in sorted(report.encodings.items()) if name not in {"utf-8", "ascii"}}
-    notes += [f"{n} files were read as {name}" for name, n in odd.items()]
-    return tables, notes
+class _Written:
+    """The tables on their way into the store, and what the next step wants to know of the text units."""
+
+    def __init__(self, context: UnitContext, request: CorpusRequest) -> None:
+        self.ids: list[str] = []
+        self.sizes: list[int] = []
+        self.samples = Samples()
+        self.files = {name: TableFile(name) for name in (DOCUMENTS, TEXT_UNITS)}
+        self._store = context.services.store
+        self._key = partial(context.keys.text, request.corpus, request.version)
+
+    def units(self, part: pa.Table) -> None:
+        self.ids += part["id"].to_pylist()
+        self.sizes += part["n_tokens"].to_pylist()
+        for text in part["text"].to_pylist():
+            self.samples.add(text)
+        self.files[TEXT_UNITS].add(part)
+
+    def documents(self, part: pa.Table) -> None:
+        self.files[DOCUMENTS].add(part)
+
+    def text(self, document: str, text: LargeText) -> str:
+        """Store a text as an object of its own: no reader of the table must hold it."""
+        self._store.put_file(self._key(document), text.path)
+        return ""
+
+
+@dataclass
+class Read:
+    """What `read` made: ids and tokens of the text units, the language, notes, counts, and the bytes of the table."""
+
+    ids: list[str]
+    sizes: list[int]
+    language: str
+    notes: list[str]
+    documents: int
+    bytes: int
+
+
+def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> Read:
+    """Read a request's files, and write `documents` and `text_units`.
+
+    Raises:
+        BadInput: there is no text in any.
+    """
+    sink = _Written(context, request)
+    with sink.files[DOCUMENTS], sink.files[TEXT_UNITS]:
+        report = ingest_into(sink, read_documents(_sources(context, request), options.read), options.read)
+        notes = [f"{p.source}: {p.message}" for p in report.problems]
+        odd = {name: n for name, n in sorted(report.encodings.items()) if name not in {"utf-8", "ascii"}}
+        notes += [f"{n} files were read as {name}" for name, n in odd.items()]
+        if not sink.ids:
+            raise BadInput(
+                f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
+                hint="; ".join(notes[:3]),
+            )
+        paths = {name: file.close() for name, file in sink.files.items()}
+        for name, path in paths.items():
+            context.services.store.put_file(
+                context.keys.build(request.corpus, request.version, f"ingest/{name}.parquet"), path
+            )
+        size = os.path.getsize(paths[TEXT_UNITS])
+    return Read(sink.ids, sink.sizes, sink.samples.language(), notes, report.documents, size)
 
 
 def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:

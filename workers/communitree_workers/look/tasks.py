@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from communitree_shared.errors import UsageError
 from communitree_shared.messages import LookRequest, QueryRequest
@@ -22,10 +23,12 @@ from communitree_shared.tables import (
     TEXT_UNITS,
 )
 from communitree_workers.corpus.export import export as export_tables
+from communitree_workers.look.around import around
 from communitree_workers.look.planning import plans
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.formats import check_format
 from communitree_workers.runtime.runner import Handler
+from communitree_workers.tables.columns import replace
 
 #: Characters shown around a text unit.
 AROUND = 400
@@ -126,18 +129,34 @@ def source(context: UnitContext, request: LookRequest) -> dict[str, Any]:
         if 0 <= start < end and text[start:end].strip() and text[start:end] in unit["text"]:
             found["before"] = text[max(0, start - AROUND) : start]
             found["after"] = text[end : end + AROUND]
+        elif not text and 0 <= start < end:
+            found["before"], found["after"] = around(units, rows[0], AROUND)
     return found
 
 
 def export(context: UnitContext, request: LookRequest) -> dict[str, Any]:
     """Write the files of an export beside the job's result; return their names and keys."""
     tables = context.read(request.corpus, request.version, *ALL)
+    tables[DOCUMENTS] = _with_texts(context, request, tables[DOCUMENTS])
     files = []
     for name, data in export_tables(tables, "all" if request.args.get("own_columns", True) else "graphrag"):
         key = context.keys.job(context.message.job, f"export/{name}")
         context.services.store.put(key, data)
         files.append({"name": name, "key": key, "size": len(data)})
     return {"files": files}
+
+
+def _with_texts(context: UnitContext, request: LookRequest, documents: pa.Table) -> pa.Table:
+    """Return the documents with the texts that are too large for the table as it is stored."""
+    store, keys = context.services.store, context.keys
+    apart = set(store.keys(keys.texts(request.corpus, request.version)))
+    if not apart:
+        return documents
+    texts = documents["text"].to_pylist()
+    for row, identity in enumerate(documents["id"].to_pylist()):
+        if (key := keys.text(request.corpus, request.version, identity)) in apart:
+            texts[row] = store.get(key).decode()
+    return replace(documents, "text", pa.array(texts, pa.string()))
 
 
 def plan(context: UnitContext, request: LookRequest) -> dict[str, Any]:

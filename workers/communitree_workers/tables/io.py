@@ -15,14 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from communitree_shared.tables import COLUMNS
+from communitree_shared.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
 from communitree_workers.tables.columns import one_chunk
 
 #: A corpus's tables by name.
 Tables = dict[str, pa.Table]
 
-#: Rows of one slice of a large table.
+#: Rows of one slice of a large table, and of one group of its file: fewer where a row may hold a page or more.
 _SLICE = 100_000
+_SLICES = {DOCUMENTS: 250, TEXT_UNITS: 1_000}
 
 FINDING = pa.struct([("explanation", pa.string()), ("summary", pa.string())])
 
@@ -85,12 +86,37 @@ def to_file(name: str, table: pa.Table) -> Iterator[str]:
 
     It is made to conform a slice at a time: dictionary columns become plain strings that are never held all at once.
     """
-    with tempfile.TemporaryDirectory(prefix="communitree-table-") as folder:
-        path = str(Path(folder, f"{name}.parquet"))
-        with pq.ParquetWriter(path, schema(name), compression="zstd", store_schema=False) as writer:
-            for start in range(0, table.num_rows, _SLICE):
-                writer.write_table(conform(name, table.slice(start, _SLICE)), row_group_size=_SLICE)
-        yield path
+    with TableFile(name) as file:
+        size = _SLICES.get(name, _SLICE)
+        for start in range(0, table.num_rows, size):
+            file.add(conform(name, table.slice(start, size)))
+        yield file.close()
+
+
+class TableFile:
+    """A table that is written piece by piece, each a row group, into a file that is removed at the context's end."""
+
+    def __init__(self, name: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="communitree-table-")
+        self._path = str(Path(self._folder.name, f"{name}.parquet"))
+        self._writer = pq.ParquetWriter(self._path, schema(name), compression="zstd", store_schema=False)
+
+    def __enter__(self) -> TableFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._folder.cleanup()
+
+    def add(self, part: pa.Table) -> None:
+        """Write rows that conform."""
+        if part.num_rows:
+            self._writer.write_table(part, row_group_size=part.num_rows)
+
+    def close(self) -> str:
+        """Return the path of the file; no rows can be added any more."""
+        self._writer.close()
+        return self._path
 
 
 def from_bytes(data: bytes, columns: list[str] | None = None) -> pa.Table:
