@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from communitree_shared import tokens
 from communitree_workers.text import token_lines
 from communitree_workers.text.token_lines import count_lines
 
-TAIL = st.text(st.sampled_from("ab 1,.;/-\"'#|[]（）。汉字é😀\u00a0<|endoftext|>"), max_size=30)
+TAIL = st.text(st.sampled_from("ab  1,.;/-\"'#|[]（）。汉字é😀\u0301\u00a0\u3000\t\r\x1c<|endoftext|>"), max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
@@ -30,6 +31,21 @@ def test_more_lines_than_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_lines(pa.array(lines), "o200k_base").tolist() == [tokens.count(line) for line in lines]
 
 
-def test_lines_that_run_into_one_another_are_counted_one_by_one() -> None:
-    lines = ["a\n", "\n", "b\n"]  # an empty line: `\n\n` is one token
+def test_repeated_words_count_wherever_they_stand() -> None:
+    lines = [f"{n},{'it’s “one” (two), ' * n}three.\n" for n in range(9)]
     assert count_lines(pa.array(lines), "o200k_base").tolist() == [tokens.count(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "", "1,  two", "1, \u3000 wide", "1,a\tb   c", "1,end ", " 1,begin", "-1,a b", "1,a\r b"]
+)
+def test_lines_with_other_white_space_are_counted_alone(text: str) -> None:
+    lines = ["7,a plain line\n", f"{text}\n", text, "8,another\n"]
+    assert count_lines(pa.array(lines), "o200k_base").tolist() == [tokens.count(line) for line in lines]
+
+
+def test_a_tokenizer_whose_words_join_a_space_with_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b" 1": 256, b" a": 257}
+    joining = tiktoken.Encoding("joining", pat_str=r" ?\S+|\s+", mergeable_ranks=ranks, special_tokens={})
+    monkeypatch.setattr(tokens, "encoding", lambda _: joining)
+    assert count_lines(pa.array(["1 1\n", "1 a a\n"]), "joining").tolist() == [3, 4]
