@@ -197,15 +197,15 @@ def _greedy(costs: Ints, room: int) -> list[int]:
     first = int(np.searchsorted(np.cumsum(costs), room, side="right"))
     taken = list(range(first))
     room -= int(costs[:first].sum())
-    rest = costs[first:]
-    if len(rest) and room > 0:
-        cheapest = np.minimum.accumulate(rest[::-1])[::-1].tolist()
-        for at, cost in enumerate(rest.tolist()):
-            if cheapest[at] > room:
-                break
-            if cost <= room:
-                taken.append(first + at)
-                room -= cost
+    small = first + np.flatnonzero(costs[first:] <= room)  # nearly all of what follows is too long already
+    rest = costs[small]
+    cheapest = np.minimum.accumulate(rest[::-1])[::-1]
+    for at, cost, least in zip(small.tolist(), rest.tolist(), cheapest.tolist(), strict=True):
+        if least > room:
+            break
+        if cost <= room:
+            taken.append(at)
+            room -= cost
     return taken
 
 

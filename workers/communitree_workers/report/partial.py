@@ -36,11 +36,11 @@ class Partial:
         self.room, self.heads = room, heads
         self.children = sorted(children, key=lambda child: (child.key, child.number))
         self.reports = [reports.get(child.number) for child in self.children]
-        self.tails: dict[str, list[str]] = {}
         self.costs: dict[str, Ints] = {}
-        self.cut: dict[str, list[int]] = {}
+        #: kind → position in its table → the row as it was shortened, without its number.
+        self.cut: dict[str, dict[int, str]] = {}
         for kind in KINDS:
-            self._render(kind)
+            self._measure(kind)
         self.owners = {kind: self._owners(kind, community.rows[kind]) for kind in KINDS}
         self.child_tails: list[tuple[str, str]] = []
         self.offered = [self._child(at) for at in range(len(self.children))]
@@ -51,12 +51,15 @@ class Partial:
         packed = pack(Problem(self.room, self.heads, self.costs, self.owners, self.offered, self._pairs))
         states = {kind: self._states(kind, packed) for kind in KINDS}
         rows = {kind: self.community.rows[kind] for kind in KINDS}
-        taken = {kind: np.flatnonzero(packed.rows[kind]).tolist() for kind in KINDS}
+        taken = {kind: rows[kind][packed.rows[kind]].tolist() for kind in KINDS}
         numbers = [child.number for child in self.children]
+        told_in_part = np.zeros(len(numbers) + 1, dtype=bool)  # the last one is no child: rows between children
+        for kind in KINDS:
+            told_in_part[self.owners[kind][states[kind] != DIRECT]] = True
         shown = {*packed.reports, *packed.titles}
         return Contents(
-            rows={kind: rows[kind][packed.rows[kind]].tolist() for kind in KINDS},
-            tails={kind: [self.tails[kind][at] for at in taken[kind]] for kind in KINDS},
+            rows=taken,
+            tails={kind: self._tails(kind, taken[kind]) for kind in KINDS},
             tokens=self._spent(packed),
             reports=[(numbers[at], self.child_tails[at][0]) for at in packed.reports],
             titles=[(numbers[at], self.child_tails[at][1]) for at in packed.titles],
@@ -73,32 +76,29 @@ class Partial:
             through={kind: int((states[kind] == THROUGH).sum()) for kind in KINDS},
             pale={kind: rows[kind][states[kind] == AGGREGATED].tolist() for kind in KINDS},
             lost={kind: rows[kind][states[kind] == OMITTED].tolist() for kind in KINDS},
-            absent=[
-                number
-                for at, number in enumerate(numbers)
-                if at not in shown and any((states[k][self.owners[k] == at] != DIRECT).any() for k in KINDS)
-            ],
-            shortened={
-                kind: [int(rows[kind][at]) for at in places if packed.rows[kind][at]]
-                for kind, places in self.cut.items()
-            },
+            absent=[number for at, number in enumerate(numbers) if told_in_part[at] and at not in shown],
+            shortened={kind: [row for row in taken[kind] if row in cut] for kind, cut in self.cut.items()},
         )
 
-    def _render(self, kind: str) -> None:
-        """Set tails and costs of a kind; a row that is longer than all the room there is is shortened."""
+    def _measure(self, kind: str) -> None:
+        """Set the costs of a kind; a row that is longer than all the room there is is shortened."""
         rows = self.community.rows[kind]
-        rendered = self.corpus.tails(kind) if len(rows) else []
-        self.tails[kind] = [rendered[row] for row in rows.tolist()]
         self.costs[kind] = self.corpus.costs[kind][rows]
         room = self.room - self.heads[kind]
         for at in np.flatnonzero(self.costs[kind] > room).tolist():
-            number = self.corpus.numbers[kind][rows[at]]
+            row = int(rows[at])
+            number = self.corpus.numbers[kind][row]
             limit = min(max(self.room // _LONG_ROW_SHARE, _SHORTEST_CUT), room)
-            cut = rendering.shorten(number, self.tails[kind][at], limit, self.corpus.encoding)
+            cut = rendering.shorten(number, self.corpus.tails(kind)[row], limit, self.corpus.encoding)
             if cut is not None:
-                self.tails[kind][at] = cut
                 self.costs[kind][at] = tokens.count(f"{number},{cut}\n", self.corpus.encoding)
-                self.cut.setdefault(kind, []).append(at)
+                self.cut.setdefault(kind, {})[row] = cut
+
+    def _tails(self, kind: str, rows: list[int]) -> list[str]:
+        if not rows:
+            return []
+        rendered, cut = self.corpus.tails(kind), self.cut.get(kind, {})
+        return [cut.get(row, rendered[row]) for row in rows]
 
     def _owners(self, kind: str, rows: Ints) -> Ints:
         """Return the place of the child that holds each row, -1 for rows between children."""
@@ -168,17 +168,19 @@ class Partial:
     def _states(self, kind: str, packed: Packed) -> Ints:
         """Return how each row of a kind is known. A row that is direct here is so whatever a child left out."""
         rows, owners = self.community.rows[kind], self.owners[kind]
-        states = np.full(len(rows), OMITTED, dtype=np.int64)
-        for places, known in ((packed.reports, THROUGH), (packed.titles, AGGREGATED)):
-            for at in places:
-                report = self.reports[at]
-                assert report is not None
-                mine = owners == at
-                states[mine] = known
-                for state in (AGGREGATED, OMITTED):
-                    missing = report.gaps.get(STATES[state], {}).get(kind)
-                    if missing:
-                        states[mine & np.isin(rows, missing)] = state
+        by_child = np.full(len(self.children) + 1, OMITTED, dtype=np.int64)  # the last one: rows between children
+        by_child[packed.titles] = AGGREGATED
+        by_child[packed.reports] = THROUGH
+        states: Ints = by_child[owners]
+        place = self.corpus.scratch[kind]
+        place[rows] = np.arange(len(rows))
+        for at in (*packed.reports, *packed.titles):
+            report = self.reports[at]
+            assert report is not None
+            for state in (AGGREGATED, OMITTED):
+                missing = place[report.gaps.get(STATES[state], {}).get(kind, [])]
+                states[missing[(missing >= 0) & (owners[missing] == at)]] = state
+        place[rows] = -1
         if kind == "relationships":
             for pair in packed.pairs:
                 states[pair.rows] = np.maximum(states[pair.rows], AGGREGATED)
