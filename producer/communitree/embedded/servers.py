@@ -94,18 +94,22 @@ class Servers:
     ) -> None:
         self.stop()
 
-    def start(self) -> Endpoints:
-        """Start both, wait until both take data, return where they are."""
+    def start(self, meanwhile: Callable[[Endpoints], None] = lambda endpoints: None) -> Endpoints:
+        """Start both, wait until both take data, return where they are.
+
+        `meanwhile` is called when it is known where they will be; again, if a port turns out to be taken. What it
+        starts may wait for Valkey, which comes up last: then S3 takes data, too.
+        """
         self.home.prepare()
         self._lock = self.home.lock()
         try:
             self.stale = reap_stale(self.home.folder / "run")
             for _ in range(_PORT_TRIES - 1):
                 try:
-                    return self._start_once()
+                    return self._start_once(meanwhile)
                 except PortTaken:
                     continue
-            return self._start_once()
+            return self._start_once(meanwhile)
         except BaseException:
             self.stop()
             raise
@@ -119,7 +123,7 @@ class Servers:
             os.close(self._lock)
             self._lock = -1
 
-    def _start_once(self) -> Endpoints:
+    def _start_once(self, meanwhile: Callable[[Endpoints], None]) -> Endpoints:
         credentials = self.home.credentials()
         self._ports = ports = self.home.ports(("valkey", *weed.PORTS))
         endpoints = Endpoints(
@@ -129,15 +133,13 @@ class Servers:
             s3_access_key=credentials["s3_access"],
             s3_secret_key=credentials["s3_secret"],
         )
-        for spec in (
-            valkey.spec(self.home, credentials["redis"], ports["valkey"]),
-            weed.spec(self.home, credentials, ports),
-        ):
-            self.children.append(Child(spec))
+        self.children.append(Child(weed.spec(self.home, credentials, ports)))
+        meanwhile(endpoints)
         probe = weed.Probe(endpoints.s3_endpoint, endpoints.s3_access_key, endpoints.s3_secret_key, self._bucket)
         end = time.monotonic() + _READY_SECONDS
-        self._wait(self.children[0], lambda: valkey.ping(ports["valkey"], credentials["redis"]), end)
-        self._wait(self.children[1], probe, end)
+        self._wait(self.children[0], probe, end)
+        self.children.append(Child(valkey.spec(self.home, credentials["redis"], ports["valkey"])))
+        self._wait(self.children[1], lambda: valkey.ping(ports["valkey"], credentials["redis"]), end)
         return endpoints
 
     def _wait(self, child: Child, ready: Callable[[], str], end: float) -> None:

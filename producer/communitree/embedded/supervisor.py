@@ -1,4 +1,4 @@
-"""`communitree up`: servers first, then workers; whatever dies is started again; all ends together."""
+"""`communitree up`: servers and workers; whatever dies is started again; all ends together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from typing import Any
 from communitree.embedded.discover import describe
 from communitree.embedded.guard import Guard
 from communitree.embedded.process import Child, ChildSpec, stop
+from communitree.embedded.ready import Ready
 from communitree.embedded.servers import Endpoints, Servers
+from communitree_shared.notify import tell_ready
 from communitree_shared.settings import Settings
 
 #: What lives for a shorter time has something wrong with it: wait before the next start, longer each time. What
@@ -74,10 +76,14 @@ class Supervisor:
         self._short_lives: dict[str, int] = {}
         self._signals = 0
         self._starting = False
+        self._ready: Ready | None = None
         self._told = False  # whether `stack.json` is ours
 
     def run(self, ready: Callable[[dict[str, Any]], None]) -> None:
-        """Start everything, call `ready` with the content of `stack.json`, then keep it running until a signal.
+        """Start everything and keep it running until a signal.
+
+        Workers spend their imports while the servers start. Once these take data `stack.json` is written, so that jobs
+        may come; `ready` is called with its content when every worker serves its queues.
 
         Raises:
             UsageError: another stack runs on this folder.
@@ -87,39 +93,52 @@ class Supervisor:
             guard: Guard | None = None
             try:
                 self._starting = True
-                endpoints = self._servers.start()
+                guard = Guard()
+                endpoints = self._servers.start(self._start_workers)
                 if self._servers.stale:
                     self._say(f"ended what a killed stack had left: {', '.join(self._servers.stale)}")
-                guard = Guard()
-                for server in self._servers.children:
-                    guard.add(server)
-                for command in self._commands:
-                    self._workers.append(Child(self._worker(command, endpoints)))
-                    guard.add(self._workers[-1])
+                for child in (*self._servers.children, *self._workers):
+                    guard.add(child)
                 self._starting = False
                 stack = describe(self._settings, endpoints, [c.name for c in self._commands])
                 self._home.write_stack(stack)
                 self._told = True
-                ready(stack)
-                self._watch(wake, guard)
+                self._watch(wake, guard, lambda: self._say_ready(ready, stack))
             except KeyboardInterrupt:
                 self._say("stopped before it was ready")
             finally:
                 self._starting = False
                 self._end(guard)
 
-    def _worker(self, command: WorkerCommand, endpoints: Endpoints) -> ChildSpec:
+    def _start_workers(self, endpoints: Endpoints) -> None:
+        self._ready = self._ready or Ready(self._home.folder / "run")
+        stop(self._workers)  # of a try with other ports
+        self._workers = []
+        for command in self._commands:  # each is on our list at once, in case a signal comes in between
+            self._workers.append(Child(self._worker(command, endpoints, self._ready)))
+
+    def _worker(self, command: WorkerCommand, endpoints: Endpoints, ready: Ready) -> ChildSpec:
         env = {
             **os.environ,
             **endpoints.environment(),
+            **ready.environment,
             "COMMUNITREE_S3_BUCKET": self._settings.s3_bucket,
             "COMMUNITREE_HOME": str(self._home.folder),
         }
         return self._home.child(command.name, command.command, Path.cwd(), env, _WORKER_GRACE, signal.SIGKILL)
 
-    def _watch(self, wake: socket.socket, guard: Guard) -> None:
+    @staticmethod
+    def _say_ready(ready: Callable[[dict[str, Any]], None], stack: dict[str, Any]) -> None:
+        ready(stack)
+        tell_ready()
+
+    def _watch(self, wake: socket.socket, guard: Guard, ready: Callable[[], None]) -> None:
+        waiting = self._ready
         while not self._signals:
             guard.check()
+            if waiting and {child.pid for child in self._workers} <= waiting.hear():
+                waiting = None
+                ready()
             for children in (self._servers.children, self._workers):
                 for i, child in enumerate(children):
                     if child.spec.name not in self._due and (code := child.poll()) is not None:
@@ -132,7 +151,7 @@ class Supervisor:
                         guard.add(children[i])
             now = time.monotonic()
             nap = min([1.0, *(max(0.0, when - now) for when in self._due.values())])
-            if select.select([wake], [], [], nap)[0]:
+            if wake in select.select([wake, *([waiting.socket] if waiting else [])], [], [], nap)[0]:
                 wake.recv(4096)
 
     def _plan_restart(self, child: Child, code: int) -> None:
@@ -160,6 +179,8 @@ class Supervisor:
         self._servers.stop(hurry)
         if guard is not None:
             guard.close()
+        if self._ready is not None:
+            self._ready.close()
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[socket.socket]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from communitree.embedded.discover import discover
+from communitree.embedded.discover import discover, read_stack
 from communitree.embedded.home import Home
 from communitree_shared.errors import StackNotRunning
 from communitree_shared.settings import Settings
@@ -29,6 +29,15 @@ subprocess.Popen([sys.executable, "-c", code, "stub-worker-child"])
 time.sleep(120)
 """
 DIES = "import sys; sys.exit('no such module: worker')"
+
+SLOW = """
+import os, time
+from communitree_shared.notify import tell_ready
+while not os.path.exists(os.environ["GO"]):
+    time.sleep(0.05)
+tell_ready()
+time.sleep(120)
+"""
 
 UP = """
 import sys
@@ -47,12 +56,14 @@ print("ended", flush=True)
 class Up:
     def __init__(self, home: Path, *codes: str) -> None:
         self.home, self.log = home, home.with_suffix(".log")
-        self.environ = {**os.environ, "COMMUNITREE_LLM_MODEL": "of-the-caller", "COMMUNITREE_HOME": "elsewhere"}
+        self.go = home.with_suffix(".go")
+        ours = {"COMMUNITREE_LLM_MODEL": "of-the-caller", "COMMUNITREE_HOME": "elsewhere", "GO": str(self.go)}
+        self.environ = {**os.environ, **ours}
         with self.log.open("wb") as log:
             self.popen = subprocess.Popen(
                 [sys.executable, "-c", UP, str(home), *codes], stdout=log, stderr=log, env=self.environ
             )
-        self.until(lambda: "ready\n" in self.said())
+        self.until(lambda: read_stack(Home(home)).get("pid") == self.popen.pid)
 
     def said(self) -> str:
         return self.log.read_text()
@@ -215,3 +226,22 @@ def test_workers_get_the_callers_settings_and_the_stacks_connections(started: Ca
     stack = json.loads(Home(up.home).stack_file.read_text())
     assert stack["pid"] == up.popen.pid
     assert settings.redis_url.get_secret_value() not in json.dumps(stack)
+
+
+def test_it_is_ready_when_every_worker_serves(started: Callable[..., Up]) -> None:
+    """Jobs may come before: the stack can be found as soon as its servers take data."""
+    up = started(SLOW, SLOW)
+    assert discover(Settings(home=up.home)).s3_endpoint
+    up.until(lambda: len(up.workers()) == 2)
+    victim, other = up.workers()
+    victim.kill()  # what it would have said is waited for from the one that takes its place
+    up.until(lambda: len(up.workers()) == 2 and victim.pid not in {w.pid for w in up.workers()})
+    assert "ready\n" not in up.said()
+    up.go.touch()
+    up.until(lambda: "ready\n" in up.said())
+    assert up.said().count("ready\n") == 1
+    assert alive(other)
+    told = Path(up.workers()[0].environ()["NOTIFY_SOCKET"])
+    up.popen.terminate()
+    up.popen.wait(20)
+    assert not told.exists()

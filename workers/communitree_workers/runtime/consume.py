@@ -31,6 +31,7 @@ from communitree_shared.errors import InfrastructureError, UsageError
 from communitree_shared.ledger import Ledger, reconciler
 from communitree_shared.ledger.jobs import ENDED
 from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
+from communitree_shared.notify import tell_ready
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_workers.runtime import aside
@@ -205,6 +206,7 @@ class Main:
         threading.Thread(target=door.run, name="intake", daemon=True).start()
         threading.Thread(target=self.listen, name="cancel", daemon=True).start()
         threading.Thread(target=self.unpark, name="unpark", daemon=True).start()
+        tell_ready()
 
     def beat(self, parent: Any) -> None:
         """Keep the leases of what runs, and the broker's record of what was taken."""
