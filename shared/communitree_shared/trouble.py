@@ -92,6 +92,32 @@ class Trouble:
             log.warning("%s answers again, after %.0f s.", self.name, lasted)
 
 
+class Knocks:
+    """A loop that asks a server every so often: its failures are told of once, and it asks more seldom meanwhile."""
+
+    #: Seconds between two tries of a loop, at most; none knocks more seldom than while all is well.
+    LONGEST = 3.0
+
+    def __init__(self, who: str, log: logging.Logger) -> None:
+        self._who, self._log = who, log
+        self._kind = ""
+        self._pause = 0.0
+
+    def met(self, error: Exception, pause: float) -> float:
+        """Note a failure of a loop that pauses so many seconds otherwise; return how many it shall pause now."""
+        kind = type(error).__name__
+        if kind != self._kind:
+            self._log.warning("%s waits: %s", self._who, error)
+            self._kind, self._pause = kind, pause
+        else:
+            self._pause = max(pause, min(2 * self._pause, self.LONGEST))
+        return self._pause
+
+    def over(self) -> None:
+        """Note that the server has served the loop."""
+        self._kind = ""
+
+
 _known: dict[tuple[int, str], Trouble] = {}
 
 

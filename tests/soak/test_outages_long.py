@@ -42,14 +42,16 @@ def test_a_minute_of_it_fails_no_unit(
     cpu = lines.fleet.cpu_seconds()
     if outage == "redis password":
         with lines.other_password():
-            lines.measured(SECONDS, wire)
+            tries = lines.measured(SECONDS, wire)
     else:
         begin = {"s3 503": lambda: wire.reply(503, "SlowDown"), "s3 slow": lambda: wire.slow(2.0),
                  "s3 refuses": lambda: wire.reply(403, "AccessDenied")}.get(outage, wire.down)  # fmt: skip
         begin()
-        lines.measured(SECONDS, wire)
-    tries, cpu = wire.tries, lines.fleet.cpu_seconds() - cpu
-    wire.up()
+        try:
+            tries = lines.measured(SECONDS, wire)
+        finally:
+            wire.up()
+    cpu = lines.fleet.cpu_seconds() - cpu
     result = lines.client.wait_index(job, timeout=600)
     with capsys.disabled():
         print(f"\n{outage}: {SECONDS:.0f} s, {tries} tries, {cpu:.1f} s of CPU; then {result.status}")

@@ -25,6 +25,7 @@ from communitree_shared.ledger.ends import write_ends
 from communitree_shared.ledger.rebuild import rebuild
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
+from communitree_shared.trouble import Knocks
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class Reconciler:
     def run(self) -> None:
         """Tick until `stop` is set. Never raises: what fails is tried again at the next tick."""
         crash.acting("reconciler")
-        failing = ""
+        knocks = Knocks("the reconciler", log)
         while not self.stop.is_set():
             pause = self.settings.reconciler_tick
             try:
@@ -62,11 +63,9 @@ class Reconciler:
                     self.tick()
                     self._epoch = int(self.ledger.redis.incr(rk.EPOCH))
                     pause = self.pause()
-                failing = ""
-            except (InfrastructureError, redis.RedisError, OSError) as error:  # told of once where it lasts
-                if type(error).__name__ != failing:
-                    log.warning("the reconciler waits: %s", error)
-                failing = type(error).__name__
+                knocks.over()
+            except (InfrastructureError, redis.RedisError, OSError) as error:
+                pause = knocks.met(error, pause)
             except Exception:  # a reconciler that ends is worse than one that errs: say it and go on
                 log.exception("reconciler tick failed; it is tried again")
             self.stop.wait(pause)

@@ -34,6 +34,7 @@ from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, 
 from communitree_shared.notify import tell_ready
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
+from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.envelope import NEWER, deadline_of, fault_of, members_of
 from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of
@@ -265,14 +266,17 @@ class Main:
         """Put back what waited for a worker that knows it, now and from time to time."""
         ledger = Ledger(redis_client(self.settings), patience=30)
         parked = aside.Unparking(ledger, Publisher(self.settings, ledger), self.worker.queues)
+        knocks = Knocks("what is parked", log)
         while True:
+            pause = max(1.0, self.settings.reconciler_tick)
             try:
                 parked.look()
+                knocks.over()
             except (redis.RedisError, OSError, InfrastructureError) as error:
-                log.warning("what is parked waits: %s", error)
+                pause = knocks.met(error, pause)
             except Exception:
                 log.exception("parked messages were not put back")
-            time.sleep(max(1.0, self.settings.reconciler_tick))
+            time.sleep(pause)
 
     def on_received(self, request: Any = None, **_: Any) -> None:
         """Know a task's request while it lasts: it names the child that works on it."""

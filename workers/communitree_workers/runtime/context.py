@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import json
 from collections.abc import Callable, Iterable
@@ -139,7 +140,10 @@ class UnitContext:
         loop = self.services.loop
         if isinstance(loop, LoopHere):
             return work(*args)
-        return await asyncio.get_running_loop().run_in_executor(loop.ledger_calls, functools.partial(work, *args))
+        here = contextvars.copy_context()  # it acts for the same step
+        return await asyncio.get_running_loop().run_in_executor(
+            loop.ledger_calls, functools.partial(here.run, work, *args)
+        )
 
     # --- tables of a version --------------------------------------------------------------------------------
 

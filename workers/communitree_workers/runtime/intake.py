@@ -29,6 +29,7 @@ from communitree_shared.messages import StreamRequest
 from communitree_shared.options import IndexOptions, QueryOptions
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
+from communitree_shared.trouble import Knocks
 
 log = logging.getLogger(__name__)
 
@@ -57,18 +58,15 @@ class Intake:
     def run(self) -> None:
         """Take requests until stopped. Never raises: what fails is tried again."""
         crash.acting("intake")
-        failing = ""
+        knocks = Knocks("the intake", log)
         while not self.stop.is_set():
             taken = 0
             try:
                 if self._elected():
                     taken = sum(self.serve(tenant) for tenant in self._tenants())
-                failing = ""
-            except (redis.RedisError, OSError, CommunitreeError) as error:  # told of once where it lasts
-                if type(error).__name__ != failing:
-                    log.warning("the intake waits: %s", error)
-                failing = type(error).__name__
-                self.stop.wait(2)
+                knocks.over()
+            except (redis.RedisError, OSError, CommunitreeError) as error:
+                self.stop.wait(knocks.met(error, 1))
             except Exception:  # an intake that ends is worse than one that errs: say it and go on
                 log.exception("the intake erred; it goes on")
                 self.stop.wait(2)
