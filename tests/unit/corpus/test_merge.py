@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from communitree_shared.errors import IntegrityError
 from communitree_shared.options import ExtractOptions, ReadOptions
+from communitree_workers.corpus import describe, pairs, vocabulary
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.ingest import ingest
@@ -102,6 +103,28 @@ def test_any_sharding_in_any_order_gives_the_same_tables(texts):
         again, counted = merge(tables, parts, OPTIONS)
         assert equal(again, expected)
         assert counted == stats
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE, ["用API的人说API很好。API网关和API。王API来了。" * 3, *ENGLISH]])
+def test_so_many_at_a_time_changes_nothing(texts, monkeypatch):
+    tables = corpus(texts)
+    expected, stats = merge(tables, shards(tables, 2), OPTIONS)
+    monkeypatch.setattr(vocabulary, "_SLICE", 3)
+    monkeypatch.setattr(describe, "_BLOCK", 2)
+    monkeypatch.setattr(pairs, "_BLOCK", 2)
+    again, counted = merge(tables, shards(tables, 2), OPTIONS)
+    assert equal(again, expected)
+    assert counted == stats
+
+
+def test_a_phrase_that_is_too_rare_falls_back_on_its_longest_part():
+    text = "The old harbour wall fell. The harbour wall was long. They saw the harbour wall and the harbour. "
+    filler = [f"Nothing was said about {n} on that day. " * 12 for n in range(50)]  # a corpus that drops what is rare
+    tables = corpus([text, *filler])
+    out, _ = merge(tables, shards(tables, 4), OPTIONS)
+    rows = {e["title"]: e for e in out["entities"].to_pylist()}
+    assert "old harbour wall" not in rows
+    assert rows["harbour wall"]["description"].startswith("The old harbour wall fell.")
 
 
 def test_the_order_of_documents_changes_nothing():

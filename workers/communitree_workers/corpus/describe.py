@@ -37,10 +37,10 @@ def describe(
     edge, first, last = _of_edges(a, b, *unique_pairs(sentence, entity, size), size, spans)
     start = np.concatenate([chosen, first])
     end = np.concatenate([chosen, last])
-    found = _texts((spans[0][start], spans[1][start], spans[2][end]), texts)
-    entities = _joined(found.slice(0, len(chosen)), owner, size)
+    place, found = _texts((spans[0][start], spans[1][start], spans[2][end]), texts)
     told = np.full(len(a), -1, dtype=np.int64)
-    told[edge] = np.arange(len(edge)) + len(chosen)
+    told[edge] = place[len(chosen) :]
+    entities = _joined(found, place[: len(chosen)], owner, size)
     edges = pc.fill_null(found.take(pa.array(told, mask=told < 0)), "")
     return entities, edges
 
@@ -113,26 +113,31 @@ class _Named:
         return row[best], where[best]
 
 
-def _texts(places: Spans, texts: pa.ChunkedArray) -> pa.Array:
-    """Return the cleaned text of each place; each text unit is fetched once, and few are Python objects at a time."""
+def _texts(places: Spans, texts: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
+    """Return the cleaned texts of all distinct places, and the number of each place's.
+
+    A sentence tells of several things: its text is there once. Each text unit is fetched once, and few texts are Python
+    objects at a time.
+    """
     order = np.lexsort(places[::-1])
-    made: list[pa.Array] = []
+    fresh = np.zeros(len(order), dtype=bool)
+    fresh[:1] = True
+    for column in places:
+        fresh[1:] |= np.diff(column[order]) != 0
+    number = np.empty_like(order)
+    number[order] = np.cumsum(fresh) - 1
+    order = order[fresh]
+    made: list[pa.Array] = [pa.array([], pa.large_string())]
     held, unit_text = -1, ""
-    last, text = (-1, -1, -1), ""
     for block in range(0, len(order), _BLOCK):
         out = []
         rows = [column[order[block : block + _BLOCK]].tolist() for column in places]
-        for place in zip(*rows, strict=True):
-            if place[0] != held:
-                held, unit_text = place[0], prose(texts[place[0]].as_py())
-            if place != last:
-                last = place
-                text = _clean(unit_text[place[1] : place[2]])
-            out.append(text)
+        for unit, start, end in zip(*rows, strict=True):
+            if unit != held:
+                held, unit_text = unit, prose(texts[unit].as_py())
+            out.append(_clean(unit_text[start:end]))
         made.append(pa.array(out, pa.large_string()))
-    place_of = np.empty_like(order)
-    place_of[order] = np.arange(len(order))
-    return pa.concat_arrays([pa.array([], pa.large_string()), *made]).take(pa.array(place_of))
+    return number, pa.concat_arrays(made)
 
 
 def _clean(sentence: str) -> str:
@@ -140,13 +145,13 @@ def _clean(sentence: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + "…"
 
 
-def _joined(found: pa.Array, owner: Ints, size: int) -> pa.Array:
-    """Return for each owner (0 to size − 1; `owner` ascends) its different texts side by side."""
+def _joined(found: pa.Array, place: Ints, owner: Ints, size: int) -> pa.Array:
+    """Return for each owner (0 to size − 1; `owner` ascends) its different texts, numbers in `found`, side by side."""
     bounds = np.searchsorted(owner, np.arange(size + 1))
     made: list[pa.Array] = [pa.array([], pa.large_string())]
     for block in range(0, size, _BLOCK):
         edges = bounds[block : block + _BLOCK + 1].tolist()
-        parts = found.slice(edges[0], edges[-1] - edges[0]).to_pylist()
+        parts = found.take(pa.array(place[edges[0] : edges[-1]])).to_pylist()
         joined = [
             _sentences(list(dict.fromkeys(t for t in parts[start - edges[0] : end - edges[0]] if t)))
             for start, end in itertools.pairwise(edges)

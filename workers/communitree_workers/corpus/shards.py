@@ -56,11 +56,14 @@ class Shard:
 class FlatShards:
     """All shards as flat columns: sentences in the order of (text unit, start), mentions in the order of sentences."""
 
+    forms: Forms
+    key_of: Ints
+
     def __init__(self, shards: Iterable[Shard], text_units: pa.Table) -> None:
         forms, units, sentences, offset = [], [], [], 0
         for number, shard in enumerate(shards):
             n = shard.forms.num_rows
-            forms.append(shard.forms.append_column("form", pa.array(np.arange(offset, offset + n, dtype=np.int64))))
+            forms.append(shard.forms)
             unit = pc.index_in(shard.units["id"], value_set=text_units["id"].combine_chunks())
             unit = pc.fill_null(unit, -1).to_numpy().astype(np.int64)
             units.append(unit[shard.sentences["unit"].to_numpy()] if shard.sentences.num_rows else unit[:0])
@@ -71,15 +74,23 @@ class FlatShards:
         self._read_forms(offset, text_units.num_rows)
         self._read_sentences(sentences, units, text_units)
 
+    def drop_forms(self) -> None:
+        """Let go of what only choosing entities and their titles needs."""
+        none = pa.array([], pa.string())
+        self.all_forms, self.forms = None, Forms(none, none, [], self.forms.counts[:0], self.forms.text_units)
+        for name in ("key_of", "form_kind", "form_count", "mention_key", "mention_form"):
+            setattr(self, name, np.zeros(0, dtype=np.int64))
+
     def _read_forms(self, n: int, text_units: int) -> None:
         if self.all_forms is None or not n:
             self.key_of = np.zeros(0, dtype=np.int64)
-            self.forms = Forms([], [], [], np.zeros((0, KINDS), dtype=np.int64), text_units)
+            none = pa.array([], pa.string())
+            self.forms = Forms(none, none, [], np.zeros((0, KINDS), dtype=np.int64), text_units)
             return
         keys = pc.unique(self.all_forms["key"])
         keys = keys.take(pc.sort_indices(keys))
         self.key_of = pc.index_in(self.all_forms["key"], value_set=keys).to_numpy().astype(np.int64)
-        self.forms = Forms(keys.to_pylist(), [], [], np.zeros((len(keys), KINDS), dtype=np.int64), text_units)
+        self.forms = Forms(keys, keys, [], np.zeros((len(keys), KINDS), dtype=np.int64), text_units)
 
     def _read_sentences(
         self, sentences: list[tuple[pa.Table, int, int]], units: list[Ints], text_units: pa.Table
@@ -126,20 +137,26 @@ class FlatShards:
         size = len(self.forms.keys)
         counts = np.bincount(self.key_of * KINDS + kind, weights=self.form_count, minlength=size * KINDS)
         counts = counts.astype(np.int64).reshape(size, KINDS)
-        types = commonest(self.all_forms["type"], self.key_of, self.form_count, size)
-        parts = commonest(self.all_forms["parts"], self.key_of, self.form_count, size)
-        self.forms = Forms(self.forms.keys, parts, types, counts, self.forms.text_units)
+        names, chosen = commonest(*coded(self.all_forms["type"]), self.key_of, self.form_count, size)
+        kinds = names.to_pylist()
+        types = [kinds[code] for code in chosen.tolist()]
+        names, chosen = commonest(*coded(self.all_forms["parts"]), self.key_of, self.form_count, size)
+        self.forms = Forms(self.forms.keys, names.take(pa.array(chosen)), types, counts, self.forms.text_units)
 
 
 def _numbers(column: pa.ChunkedArray) -> Ints:
     return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
-def commonest(values: pa.ChunkedArray, group: Ints, counts: Ints, size: int) -> list[str]:
-    """Return each group's value with the highest count, the first by name of equals."""
+def coded(values: pa.ChunkedArray) -> tuple[pa.Array, Ints]:
+    """Return the distinct values, sorted, and the number of each row's among them."""
     names = pc.unique(values)
     names = names.take(pc.sort_indices(names))
-    value = pc.index_in(values, value_set=names).to_numpy().astype(np.int64)
+    return names, pc.index_in(values, value_set=names).to_numpy().astype(np.int64)
+
+
+def commonest(names: pa.Array, value: Ints, group: Ints, counts: Ints, size: int) -> tuple[pa.Array, Ints]:
+    """Return the names, and for each group the number of that with the highest count, the first of equals."""
     pair, inverse = np.unique(group * len(names) + value, return_inverse=True)
     total = np.bincount(inverse, weights=counts)
     groups, value = pair // len(names), pair % len(names)
@@ -147,4 +164,4 @@ def commonest(values: pa.ChunkedArray, group: Ints, counts: Ints, size: int) -> 
     first = order[np.unique(groups[order], return_index=True)[1]]
     picked = np.zeros(size, dtype=np.int64)
     picked[groups[first]] = value[first]
-    return list(names.take(pa.array(picked)).to_pylist())
+    return names, picked

@@ -7,15 +7,19 @@ that is an entity; in Chinese, characters glued to a name by the tagger come off
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import rjieba
 from numpy.typing import NDArray
 
 from communitree_workers.corpus.candidates import CODE, KINDS, NAME, NOUN, START, TERM, VERB
 from communitree_workers.corpus.lexicon import words
+from communitree_workers.tables.columns import positions
 from communitree_workers.text.words import is_cjk
 
 Ints = NDArray[np.int64]
@@ -24,14 +28,19 @@ Ints = NDArray[np.int64]
 _SMALL = 40
 #: Share of a lone common word's occurrences that must stand where only a noun can.
 _NOUN_SHARE = 0.25
+#: Candidates that are Python objects at a time.
+_SLICE = 50_000
 
 
 @dataclass(frozen=True)
 class Forms:
-    """The candidates of a corpus by key, in the order of keys, counts by kind (n × KINDS)."""
+    """The candidates of a corpus by key, in the order of keys, counts by kind (n × KINDS).
 
-    keys: Sequence[str]
-    parts: Sequence[str]
+    `keys` and `parts` are string columns: a million of them are Python objects a slice at a time.
+    """
+
+    keys: pa.Array
+    parts: pa.Array
     types: Sequence[str]
     counts: NDArray[np.int64]
     text_units: int
@@ -39,23 +48,26 @@ class Forms:
 
 def choose(forms: Forms) -> tuple[Ints, list[str]]:
     """Return for each key the number of the key that stands for it (-1: none), and the entity types of the keys."""
-    index = {key: n for n, key in enumerate(forms.keys)}
     counts = forms.counts.copy()
     target = np.arange(len(forms.keys), dtype=np.int64)
     types = list(forms.types)
-    for here, there in _mended(forms, index, counts.sum(axis=1)):
+    for here, there in _mended(forms, counts.sum(axis=1)):
         target[here] = there
         counts[there] += counts[here]
         counts[here] = 0
         if types[here] == "person":
             types[there] = "person"
     kept = np.zeros(len(forms.keys), dtype=bool)
-    for n, key in enumerate(forms.keys):
-        if target[n] == n:
-            kept[n], types[n] = _verdict(key, forms.parts[n], types[n], counts[n].tolist(), forms.text_units)
-    for n in np.flatnonzero(~kept).tolist():
-        if target[n] == n:
-            target[n] = _fallback(forms.parts[n], index, kept)
+    for start in range(0, len(target), _SLICE):
+        keys, parts = (column.slice(start, _SLICE).to_pylist() for column in (forms.keys, forms.parts))
+        counted = zip(keys, parts, counts[start : start + _SLICE].tolist(), strict=True)
+        for n, (key, part, row) in enumerate(counted, start):
+            if target[n] == n:
+                kept[n], types[n] = _verdict(key, part, types[n], row, forms.text_units)
+    out = np.flatnonzero(~kept & (target == np.arange(len(target))))
+    for start in range(0, len(out), _SLICE):
+        rows = out[start : start + _SLICE]
+        target[rows] = _fallbacks(forms, rows, kept)
     # A mended form follows its target, which may itself have fallen back or out.
     moved = np.flatnonzero((target >= 0) & (target != np.arange(len(target))))
     target[moved] = target[target[moved]]
@@ -90,33 +102,68 @@ def _verdict(key: str, parts: str, what: str, counts: list[int], text_units: int
     ) and key not in _SOFT, "term"
 
 
-def _fallback(parts: str, index: dict[str, int], kept: NDArray[np.bool_]) -> int:
-    """Return the longest run of the words that is an entity, the rightmost of equals; -1 when none is."""
+def _fallbacks(forms: Forms, rows: Ints, kept: NDArray[np.bool_]) -> Ints:
+    """Return for each row the longest run of its words that is an entity, the rightmost of equals; -1 for none."""
+    runs = [_runs(parts) for parts in forms.parts.take(pa.array(rows)).to_pylist()]
+    place = np.repeat(np.arange(len(rows)), [len(one) for one in runs])
+    found = positions(pa.array([run for one in runs for run in one], forms.keys.type), forms.keys)
+    good = np.flatnonzero(found >= 0)
+    good = good[kept[found[good]]]
+    owner, first = np.unique(place[good], return_index=True)
+    target = np.full(len(rows), -1, dtype=np.int64)
+    target[owner] = found[good[first]]
+    return target
+
+
+def _runs(parts: str) -> list[str]:
+    """Return the runs of words of a phrase that are shorter than it, the longest first and from the right."""
     pieces = parts.split(" ")
     joint = "" if is_cjk(parts[-1]) else " "
-    for size in range(len(pieces) - 1, 0, -1):
-        for at in range(len(pieces) - size, -1, -1):
-            n = index.get(joint.join(pieces[at : at + size]), -1)
-            if n >= 0 and kept[n]:
-                return n
-    return -1
+    return [
+        joint.join(pieces[at : at + size])
+        for size in range(len(pieces) - 1, 0, -1)
+        for at in range(len(pieces) - size, -1, -1)
+    ]
 
 
-def _mended(forms: Forms, index: dict[str, int], totals: Ints) -> list[tuple[int, int]]:
+class _Spelled:
+    """The keys that are not plain ASCII, as Python objects, and where any key stands."""
+
+    def __init__(self, forms: Forms) -> None:
+        self._all = forms.keys
+        rows = np.flatnonzero(~pc.string_is_ascii(forms.keys).to_numpy(zero_copy_only=False))
+        at = pa.array(rows)
+        #: (number, key, parts) of each.
+        self.rows = list(
+            zip(rows.tolist(), forms.keys.take(at).to_pylist(), forms.parts.take(at).to_pylist(), strict=True)
+        )
+        self._index = {key: n for n, key, _ in self.rows}
+
+    def find(self, key: str) -> int:
+        """Return the number of a key, or -1."""
+        if not key.isascii():
+            return self._index.get(key, -1)
+        n = bisect.bisect_left(range(len(self._all)), key, key=lambda n: self._all[n].as_py())
+        return n if n < len(self._all) and self._all[n].as_py() == key else -1
+
+
+def _mended(forms: Forms, totals: Ints) -> list[tuple[int, int]]:
     """Return (form, form it stands for) of Chinese names: characters glued on, surnames added, a final 儿."""
     final: dict[int, int] = {}
-    full_names = _by_given_name(forms)
+    spelled = _Spelled(forms)
+    full_names = _by_given_name(spelled, forms.types)
     surnamed: dict[int, list[int]] = {}
-    for n, key in enumerate(forms.keys):
-        if not is_cjk(key[0]) or len(key) < 3 or " " in forms.parts[n]:
+    for n, key, parts in spelled.rows:
+        if not is_cjk(key[0]) or len(key) < 3 or " " in parts:
             continue
         person = forms.types[n] == "person"
-        best = _without_glue(key, n, index, totals, full_names) if person or not rjieba.has_word(key) else -1
+        best = _without_glue(key, n, spelled, totals, full_names) if person or not rjieba.has_word(key) else -1
         if best >= 0:
             final[n] = best
         elif person and (key[0] in _SURNAMES or key[:2] in _SURNAMES):
-            given = index.get(key[2:] if key[:2] in _SURNAMES else key[1:], -1)
-            if given >= 0 and len(forms.keys[given]) > 1 and _is_given(forms, given):
+            name = key[2:] if key[:2] in _SURNAMES else key[1:]
+            given = spelled.find(name)
+            if given >= 0 and len(name) > 1 and (forms.types[given] == "person" or not rjieba.has_word(name)):
                 surnamed.setdefault(given, []).append(n)
     for given, full in sorted(surnamed.items()):
         full = [n for n in full if totals[n] > 1 or len(full) == 1]
@@ -133,27 +180,27 @@ def _mended(forms: Forms, index: dict[str, int], totals: Ints) -> list[tuple[int
     return resolved
 
 
-def _is_given(forms: Forms, n: int) -> bool:
-    return forms.types[n] == "person" or not rjieba.has_word(forms.keys[n])
-
-
-def _by_given_name(forms: Forms) -> dict[str, int]:
+def _by_given_name(spelled: _Spelled, types: Sequence[str]) -> dict[str, int]:
     """Return the one full name of each given name that only one surname stands before."""
     found: dict[str, list[int]] = {}
-    for n, key in enumerate(forms.keys):
-        if forms.types[n] == "person" and len(key) == 3 and key[0] in _SURNAMES and key[2] not in _EDGES:
+    for n, key, _ in spelled.rows:
+        if types[n] == "person" and len(key) == 3 and key[0] in _SURNAMES and key[2] not in _EDGES:
             found.setdefault(key[1:], []).append(n)
     return {given: full[0] for given, full in found.items() if len(full) == 1}
 
 
-def _without_glue(key: str, n: int, index: dict[str, int], totals: Ints, full_names: dict[str, int]) -> int:
+def _without_glue(key: str, n: int, spelled: _Spelled, totals: Ints, full_names: dict[str, int]) -> int:
     """Return the commonest form inside a form that is the same name without what the tagger glued to it, or -1."""
     best = -1
     for left in (0, 1, 2):
         for right in (0, 1, 2):
             core = key[left : len(key) - right]
-            m = index.get(core, full_names.get(core, -1))  # 子兴道 is 冷子兴, though 子兴 never stands alone
-            if left + right == 0 or len(core) < 2 or m < 0 or m == n:
+            if left + right == 0 or len(core) < 2:
+                continue
+            m = spelled.find(core)
+            if m < 0:
+                m = full_names.get(core, -1)  # 子兴道 is 冷子兴, though 子兴 never stands alone
+            if m < 0 or m == n:
                 continue
             glue = set(key[:left] + key[len(key) - right :])
             plain = glue <= _EDGES and totals[m] * 3 >= totals[n]

@@ -11,13 +11,14 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from communitree_workers.corpus.candidates import VERB
 from communitree_workers.corpus.describe import describe
-from communitree_workers.corpus.graph import Graph, Ints, unique_pairs
+from communitree_workers.corpus.graph import Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.corpus.pairs import weighed_pairs
-from communitree_workers.corpus.shards import FlatShards, Shard, commonest
+from communitree_workers.corpus.shards import FlatShards, Shard, coded, commonest
 from communitree_workers.corpus.titles import entity_id
 from communitree_workers.corpus.vocabulary import choose
 
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 
 #: Edges that each entity keeps; an edge stays when one of its ends keeps it.
 _STRONGEST = 8
+_MOST_ALIASES = 10
 
 
 def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
@@ -40,15 +42,19 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     kept, entity = np.unique(entity, return_inverse=True)
     entity = entity.astype(np.int64)
     titles, aliases = _titles(read, target, kept)
-    ids = [entity_id(read.forms.keys[n]) for n in kept.tolist()]
-    order = np.asarray(sorted(range(len(ids)), key=lambda n: (titles[n], ids[n])), dtype=np.int64)
+    keys = read.forms.keys.take(pa.array(kept))
+    ids = hex_column(entity_id(key) for part in slices(keys) for key in part.to_pylist())
+    at = pc.sort_indices(pa.table({"title": titles, "id": ids}), [("title", "ascending"), ("id", "ascending")])
+    order = at.to_numpy().astype(np.int64)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     kept, entity = kept[order], number[entity]
-    large, at = pa.large_string(), pa.array(order)
-    graph = Graph(ids=pa.array(ids, pa.string()).take(at), titles=pa.array(titles, large).take(at))
-    graph.aliases = pa.array(aliases, pa.list_(pa.string())).take(at)
+    large = pa.large_string()
+    graph = Graph(ids=ids.take(at), titles=titles.take(at).cast(large), aliases=aliases.take(at))
     graph.types = pa.array((types[n] for n in kept.tolist()), large)
+    graph.notes = {"candidates": len(target), "candidates_dropped": int((target < 0).sum())}
+    del keys, titles, aliases, ids, target, types, live
+    read.drop_forms()
     graph.mention_entity, graph.mention_unit = unique_pairs(entity, read.unit[sentence], text_units.num_rows)
     # Where text units overlap, a sentence stands in both: it counts once.
     once = read.first[sentence]
@@ -62,26 +68,28 @@ def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
     graph.descriptions, graph.edge_descriptions = describe(
         len(kept), mentions, graph.edge_a, graph.edge_b, spans, texts
     )
-    graph.notes = {"candidates": len(read.forms.keys), "candidates_dropped": int((target < 0).sum())}
     return graph
 
 
-def _titles(read: FlatShards, target: Ints, kept: Ints) -> tuple[list[str], list[list[str]]]:
+def _titles(read: FlatShards, target: Ints, kept: Ints) -> tuple[pa.Array, pa.Array]:
     """Return each entity's commonest spelling, from forms of its own key, and other spellings that fold into it."""
     if read.all_forms is None:
-        return [], []
+        return pa.array([], pa.string()), pa.array([], pa.list_(pa.string()))
     own = np.full(len(target), -1, dtype=np.int64)
     own[kept] = np.arange(len(kept))
     same = own[read.key_of]
     rows = np.flatnonzero((same >= 0) & (read.form_kind != VERB))
-    titles = commonest(read.all_forms["title"].take(pa.array(rows)), same[rows], read.form_count[rows], len(kept))
+    entity, count = same[rows], read.form_count[rows]
+    names, spelled = coded(read.all_forms["title"].take(pa.array(rows)))
+    _, title = commonest(names, spelled, entity, count, len(kept))
     # Only what was merged as the same thing is an alias; a longer phrase that fell back on a part of it is not.
-    aliases: list[list[str]] = [[] for _ in range(len(kept))]
-    spelled = read.all_forms["title"].take(pa.array(rows)).to_pylist()
-    for entity, title, count in sorted(zip(same[rows].tolist(), spelled, read.form_count[rows].tolist(), strict=True)):
-        if count and title != titles[entity] and title not in aliases[entity] and len(aliases[entity]) < 10:
-            aliases[entity].append(title)
-    return titles, aliases
+    other = (count > 0) & (spelled != title[entity])
+    entity, spelled = unique_pairs(entity[other], spelled[other], len(names))
+    starts = np.searchsorted(entity, np.arange(len(kept) + 1))
+    few = np.arange(len(entity)) - starts[entity] < _MOST_ALIASES
+    entity, spelled = entity[few], spelled[few]
+    offsets = pa.array(np.searchsorted(entity, np.arange(len(kept) + 1)), pa.int32())
+    return names.take(pa.array(title)), pa.ListArray.from_arrays(offsets, names.take(pa.array(spelled)))
 
 
 def _pruned(a: Ints, b: Ints, weight: Floats, size: int) -> tuple[Ints, Ints, Ints]:
