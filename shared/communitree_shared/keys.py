@@ -56,6 +56,12 @@ def safe_id(value: str, what: str) -> str:
     return value
 
 
+def bucket_name(prefix: str) -> str:
+    """Return the key of the object that tells this bucket (or the ground below a prefix of it) from all others."""
+    prefix = prefix.strip("/")
+    return f"{prefix}/bucket.name" if prefix else "bucket.name"
+
+
 @dataclass(frozen=True)
 class Keys:
     """The keys of one tenant."""

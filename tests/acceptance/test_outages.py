@@ -118,13 +118,13 @@ def test_a_refusal_that_lasts_ends_the_job_which_can_be_resumed(lines: Lines, to
 
 
 def test_workers_whose_clocks_are_wrong_keep_deadlines_and_leases(lines: Lines, tmp_path: Path, calm: Any) -> None:
-    """One is five minutes ahead, one five behind: a deadline is a time of the server's clock."""
+    """One is ten minutes ahead, one ten behind: a deadline is a time of the server's clock."""
     lines.fleet.stop()
     lines.provider.reset()
     through = lines.fleet.settings
     with running_fleet(tmp_path, through) as fleet:
         fleet.env = lines.fleet.env
-        for kind, skew in (("models", "300"), ("models", "-300"), ("cpu", "300"), ("cpu", "-300")):
+        for kind, skew in (("models", "600"), ("models", "-600"), ("cpu", "600"), ("cpu", "-600")):
             fleet.start(kind, "support.skewed_worker", SKEW=skew)
         fleet.ready()
         for number in range(2):

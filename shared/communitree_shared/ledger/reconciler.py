@@ -23,6 +23,7 @@ from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.ends import write_ends
 from communitree_shared.ledger.rebuild import rebuild
+from communitree_shared.pairing import check_pair
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
@@ -89,6 +90,7 @@ class Reconciler:
     def tick(self) -> None:
         """Publish again what was lost, expire what is overdue."""
         if self.lost_writes():
+            check_pair(self.settings, self.store, self.ledger.redis)
             rebuild(self.settings, self.store, self.ledger, self.publisher, alive=self._still_elected)
             self.remember()
         self.expire()

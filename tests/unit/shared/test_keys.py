@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import MAX_NAME_BYTES, Keys, corpus_name, decode_name, encode_name, safe_id
+from communitree_shared.keys import MAX_NAME_BYTES, Keys, bucket_name, corpus_name, decode_name, encode_name, safe_id
 
 PLAIN = re.compile(r"^[A-Za-z0-9._/-]+$")
 LETTERS = st.characters(categories=["L", "M", "N", "P", "S"])
@@ -69,6 +69,10 @@ def test_the_tenant_and_the_prefix_lead_every_key() -> None:
     assert all(key.startswith("shared/ground/acme/") for key in made)
     assert len(set(made)) == len(made)
     assert all(PLAIN.match(key) for key in made)
+
+
+def test_the_name_of_a_bucket_lies_beside_the_tenants() -> None:
+    assert (bucket_name(""), bucket_name("/shared/ground/")) == ("bucket.name", "shared/ground/bucket.name")
 
 
 def test_what_belongs_to_a_corpus_lies_under_it() -> None:

@@ -32,6 +32,7 @@ from communitree_shared.ledger import Ledger, reconciler
 from communitree_shared.ledger.jobs import ENDED
 from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
 from communitree_shared.notify import tell_ready
+from communitree_shared.pairing import check_pair
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
@@ -102,7 +103,9 @@ class Worker:
         Ledger(client, patience=60).wait()
         check_server(client, where_of(client))
         clock.sync(client)
-        Store(self.settings, patience=60).ensure_bucket()
+        store = Store(self.settings, patience=60)
+        store.ensure_bucket()
+        check_pair(self.settings, store, client)
         app = self._app()
         # Used from the worker's own loop, which must not be held up: it never waits for a Redis that is away.
         ledger = Ledger(client, patience=0)

@@ -1,0 +1,40 @@
+"""Queues and objects belong together: a worker that looks for a job's objects in another bucket would fail the job.
+
+The bucket carries a name of its own (an object beside the tenants' folders), and Redis knows the name of the one that
+its jobs lie in. A bucket that is copied to another server takes its name along.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import redis
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.connect import where_of
+from communitree_shared.errors import ServerRefuses
+from communitree_shared.keys import bucket_name
+from communitree_shared.settings import Settings
+from communitree_shared.store import Store
+
+
+def check_pair(settings: Settings, store: Store, client: redis.Redis) -> None:
+    """Refuse a bucket (or a prefix in it) that is not the one of the jobs in this Redis.
+
+    Raises:
+        ServerRefuses: jobs in this Redis lie in another one. InfrastructureError: a server is away.
+    """
+    key = bucket_name(settings.s3_prefix)
+    mine = store.find(key)
+    if mine is None:
+        store.put_new(key, uuid.uuid4().hex.encode())
+        mine = store.get(key)
+    client.set(rk.BUCKET, mine, nx=True)
+    if client.get(rk.BUCKET) == mine.decode():
+        return
+    place = settings.s3_bucket + (f" below {settings.s3_prefix}" if settings.s3_prefix else "")
+    raise ServerRefuses(
+        f"The jobs in Redis at {where_of(client)} lie in another bucket than {place} at {settings.s3_endpoint}.",
+        hint="Set COMMUNITREE_S3_BUCKET and COMMUNITREE_S3_PREFIX as all other workers have them, or use a Redis "
+        f"database of its own. Where the bucket was replaced on purpose: DEL {rk.BUCKET}.",
+    )
