@@ -68,7 +68,7 @@ class Up:
     def said(self) -> str:
         return self.log.read_text()
 
-    def until(self, true: Callable[[], object], seconds: float = 20) -> None:
+    def until(self, true: Callable[[], object], seconds: float = 60) -> None:
         end = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < end, self.said()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis.asyncio
@@ -236,3 +238,31 @@ async def test_redis_never_reached(process: MakeLimiter, name: str) -> None:
     await asyncio.gather(*spawn(worker, 40))
     assert worker.peak == 16
     await client.aclose()
+
+
+async def test_a_cancellation_that_was_swallowed_does_not_keep_it_from_closing(name: str) -> None:
+    """asyncio.wait_for of Python 3.11, which redis-py uses, does so where what it waits for ends in that moment."""
+    asked = asyncio.Event()
+
+    class Swallows:
+        def register_script(self, source: str) -> Callable[..., Awaitable[list[int]]]:
+            return self.run
+
+        async def run(self, **_: object) -> list[int]:
+            if asked.is_set():
+                return [0, 1, 0]
+            asked.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(30)
+            return [0, 1, 0, 0]  # one call may start
+
+    client: Any = Swallows()
+    limiter = Limiter(client, "communitree")
+    call = asyncio.create_task(limiter.acquire(Limits(name, concurrency=1), ("t", "j"), 0))
+    await asked.wait()
+    closing = asyncio.create_task(limiter.close())
+    closed, _ = await asyncio.wait({closing}, timeout=3)
+    call.cancel()
+    closing.cancel()
+    await asyncio.gather(call, closing, return_exceptions=True)
+    assert closed

@@ -158,6 +158,9 @@ class _Gate:
         self._closed = True
         if self._pump is not None:
             self._pump.cancel()
+            # asyncio.wait_for of Python 3.11, which redis-py sends with, may swallow that: the pump looks itself, too.
+            self._wake.set()
+            self._ended.set()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._pump
         if self._script is not None and (self._limits.any or self._delta):
@@ -174,7 +177,7 @@ class _Gate:
 
     async def _run(self) -> None:
         """Ask while calls wait or run under a limit; one task for all of them."""
-        while True:
+        while not self._closed:
             self._wake.clear()
             self._ended.clear()
             flows = self._demand()
