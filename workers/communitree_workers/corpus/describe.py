@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from communitree_workers.corpus.graph import Ints, unique_pairs
 from communitree_workers.corpus.markup import prose
@@ -38,11 +37,9 @@ def describe(
     start = np.concatenate([chosen, first])
     end = np.concatenate([chosen, last])
     place, found = _texts((spans[0][start], spans[1][start], spans[2][end]), texts)
-    told = np.full(len(a), -1, dtype=np.int64)
+    told = np.full(len(a), len(found) - 1, dtype=np.int64)
     told[edge] = place[len(chosen) :]
-    entities = _joined(found, place[: len(chosen)], owner, size)
-    edges = pc.fill_null(found.take(pa.array(told, mask=told < 0)), "")
-    return entities, edges
+    return _joined(found, place[: len(chosen)], owner, size), found.take(pa.array(told))
 
 
 def _of_entities(sentence: Ints, position: Ints, entity: Ints, spans: Spans) -> tuple[Ints, Ints]:
@@ -114,7 +111,7 @@ class _Named:
 
 
 def _texts(places: Spans, texts: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
-    """Return the cleaned texts of all distinct places, and the number of each place's.
+    """Return the number of each place's text, and the cleaned texts of all distinct places, an empty one at the end.
 
     A sentence tells of several things: its text is there once. Each text unit is fetched once, and few texts are Python
     objects at a time.
@@ -127,7 +124,7 @@ def _texts(places: Spans, texts: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
     number = np.empty_like(order)
     number[order] = np.cumsum(fresh) - 1
     order = order[fresh]
-    made: list[pa.Array] = [pa.array([], pa.large_string())]
+    made: list[pa.Array] = []
     held, unit_text = -1, ""
     for block in range(0, len(order), _BLOCK):
         out = []
@@ -137,7 +134,7 @@ def _texts(places: Spans, texts: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
                 held, unit_text = unit, prose(texts[unit].as_py())
             out.append(_clean(unit_text[start:end]))
         made.append(pa.array(out, pa.large_string()))
-    return number, pa.concat_arrays(made)
+    return number, pa.concat_arrays([*made, pa.array([""], pa.large_string())])
 
 
 def _clean(sentence: str) -> str:
