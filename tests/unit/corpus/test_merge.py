@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from communitree_shared.errors import IntegrityError
 from communitree_shared.options import ExtractOptions, ReadOptions
-from communitree_workers.corpus import describe, pairs, vocabulary
+from communitree_workers.corpus import describe, pairs, vocabulary, weigh
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.ingest import ingest
@@ -111,7 +111,9 @@ def test_so_many_at_a_time_changes_nothing(texts, monkeypatch):
     expected, stats = merge(tables, shards(tables, 2), OPTIONS)
     monkeypatch.setattr(vocabulary, "_SLICE", 3)
     monkeypatch.setattr(describe, "_BLOCK", 2)
-    monkeypatch.setattr(pairs, "_BLOCK", 2)
+    monkeypatch.setattr(describe, "_PROBES", 3)
+    monkeypatch.setattr(weigh, "_PROBES", 3)
+    monkeypatch.setattr(pairs, "_CELLS", 5)
     again, counted = merge(tables, shards(tables, 2), OPTIONS)
     assert equal(again, expected)
     assert counted == stats

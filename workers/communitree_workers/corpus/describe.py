@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from communitree_workers.corpus.graph import Ints, unique_pairs
+from communitree_workers.corpus.graph import Ints, blocks, unique_pairs
 from communitree_workers.corpus.markup import prose
 
 #: text unit, start and end of each sentence
@@ -16,9 +16,10 @@ Spans = tuple[Ints, Ints, Ints]
 
 _SENTENCES = 3
 _LONGEST = 300
-#: A sentence below this says little; edges and texts are worked on in blocks of so many.
+#: A sentence below this says little.
 _SHORTEST = 25
-_BLOCK = 100_000
+#: Texts that are Python objects at a time, and sentences that are tried for edges at a time.
+_BLOCK, _PROBES = 100_000, 2_000_000
 _SPACE = re.compile(r"[\s|]+")
 _CJK_GAP = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff\uff00-\uffef])")
 
@@ -69,7 +70,9 @@ def _of_edges(a: Ints, b: Ints, sentence: Ints, entity: Ints, size: int, spans: 
     first = np.full(len(a), -1, dtype=np.int64)
     last = first.copy()
     for before, after in ((0, 0), (0, 1), (-1, 0)):
-        for edges in np.array_split(np.flatnonzero(first < 0), len(a) // _BLOCK + 1):
+        untold = np.flatnonzero(first < 0)
+        for part in blocks(np.minimum(named.counts[a[untold]], named.counts[b[untold]]), _PROBES):
+            edges = untold[part]
             found, where = named.both(a[edges], b[edges], after + before)
             first[edges[found]], last[edges[found]] = where + before, where + after
     told = np.flatnonzero(first >= 0)

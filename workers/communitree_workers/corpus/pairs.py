@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from communitree_shared.tables import WEIGHT_SCALE
-from communitree_workers.corpus.graph import Ints
+from communitree_workers.corpus.graph import Ints, blocks
 
 Floats = NDArray[np.float64]
 
@@ -16,8 +16,8 @@ _MOST_IN_SENTENCE = 12
 _NEIGHBOUR = 0.3
 #: An entity with fewer partners inside sentences is tied to those of neighbouring sentences too.
 _FEW = 3
-#: Sentences worked on at a time.
-_BLOCK = 100_000
+#: Pairs worked on at a time.
+_CELLS = 2_000_000
 
 
 def weighed_pairs(sentence: Ints, entity: Ints, unit: Ints, size: int) -> tuple[Ints, Ints, Floats]:
@@ -29,14 +29,16 @@ def weighed_pairs(sentence: Ints, entity: Ints, unit: Ints, size: int) -> tuple[
     """
     starts, lengths, entity, numbers = _rarest(sentence, entity, size)
     inside = Sums()
-    for left in np.array_split(np.arange(len(starts)), len(starts) // _BLOCK + 1):
-        inside.add(*_crossed(entity, starts, lengths, left, left, size))
+    every = np.arange(len(starts))
+    for part in blocks(lengths * lengths, _CELLS):
+        inside.add(*_crossed(entity, starts, lengths, every[part], 0, size))
     known, _ = inside.result()
     partners = np.bincount(np.concatenate([known // max(size, 1), known % max(size, 1)]), minlength=size)
     few = partners < _FEW
     near = (unit[numbers[:-1]] == unit[numbers[1:]]) & (np.diff(numbers) == 1)
-    for left in np.array_split(np.flatnonzero(near), len(starts) // _BLOCK + 1):
-        keys, weights = _crossed(entity, starts, lengths, left, left + 1, size)
+    beside = np.flatnonzero(near)
+    for part in blocks(lengths[beside] * lengths[beside + 1], _CELLS):
+        keys, weights = _crossed(entity, starts, lengths, beside[part], 1, size)
         at = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
         wanted = few[keys // max(size, 1)] | few[keys % max(size, 1)]
         if len(known):
@@ -90,15 +92,16 @@ def _rarest(sentence: Ints, entity: Ints, size: int) -> tuple[Ints, Ints, Ints, 
     return starts, np.diff(np.append(starts, len(sentence))), entity, sentence[starts]
 
 
-def _crossed(entity: Ints, starts: Ints, lengths: Ints, left: Ints, right: Ints, size: int) -> tuple[Ints, Ints]:
-    """Return keys (a·size + b, a < b) and weights of all pairs across sentences `left` and `right`, or inside one."""
+def _crossed(entity: Ints, starts: Ints, lengths: Ints, left: Ints, shift: int, size: int) -> tuple[Ints, Ints]:
+    """Return keys (a·size + b, a < b) and weights of all pairs across sentences that are `shift` apart, or in one."""
+    right = left + shift
     n, m = lengths[left], lengths[right]
     cells = n * m
     block = np.repeat(np.arange(len(left)), cells)
     inner = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
     one = entity[starts[left][block] + inner // m[block]]
     other = entity[starts[right][block] + inner % m[block]]
-    same = left is right
+    same = not shift
     share = WEIGHT_SCALE / np.maximum(n - 1, 1) if same else _NEIGHBOUR * WEIGHT_SCALE / np.maximum(n, m)
     weight = np.round(share).astype(np.int64)[block]
     wanted = one < other if same else one != other

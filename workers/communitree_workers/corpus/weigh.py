@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from communitree_workers.corpus.candidates import VERB
 from communitree_workers.corpus.describe import describe
-from communitree_workers.corpus.graph import Graph, Ints, hex_column, slices, unique_pairs
+from communitree_workers.corpus.graph import Graph, Ints, blocks, hex_column, slices, unique_pairs
 from communitree_workers.corpus.pairs import weighed_pairs
 from communitree_workers.corpus.shards import FlatShards, Shard, coded, commonest
 from communitree_workers.corpus.titles import entity_id
@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 #: Edges that each entity keeps; an edge stays when one of its ends keeps it.
 _STRONGEST = 8
 _MOST_ALIASES = 10
+#: Text units that are tried for edges at a time.
+_PROBES = 2_000_000
 
 
 def weigh(shards: Iterable[Shard], text_units: pa.Table) -> Graph:
@@ -119,8 +121,9 @@ def _edge_units(graph: Graph, size: int, units: int) -> tuple[Ints, Ints]:
     known.sort()
     fewer = np.where(np.diff(starts)[graph.edge_a] <= np.diff(starts)[graph.edge_b], graph.edge_a, graph.edge_b)
     other = graph.edge_a + graph.edge_b - fewer
-    for block in range(0, len(fewer), 100_000):
-        chosen = np.arange(block, min(block + 100_000, len(fewer)))
+    every = np.arange(len(fewer))
+    for part in blocks(np.diff(starts)[fewer], _PROBES):
+        chosen = every[part]
         lengths = np.diff(starts)[fewer[chosen]]
         edge = np.repeat(chosen, lengths)
         inner = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
