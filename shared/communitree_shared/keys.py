@@ -143,7 +143,7 @@ class Keys:
         return f"{self.root}jobs/"
 
     def job(self, job: str, name: str) -> str:
-        """Return the key of an object of a job: request.json, plan.json, points.json, result.json …"""
+        """Return the key of an object of a job: request.json, points.json, result.json …"""
         return f"{self.jobs()}{safe_id(job, 'job')}/{name}"
 
     def open_job(self, job: str) -> str:

@@ -64,6 +64,11 @@ def staging(tenant: str, job_id: str, name: str) -> str:
     return f"{PREFIX}staging:{tenant}:{job_id}:{name}"
 
 
+def plan(tenant: str, job_id: str) -> str:
+    """Return the key of a query's plan (string): what was selected and how it was cut into batches."""
+    return f"{PREFIX}plan:{tenant}:{job_id}"
+
+
 def attempts(tenant: str, job_id: str) -> str:
     """Return the key of the attempts of a job's units (hash `stage|unit` → n)."""
     return f"{PREFIX}attempts:{tenant}:{job_id}"

@@ -19,6 +19,7 @@ from communitree_shared import rediskeys as rk
 from communitree_shared.connect import where_of
 from communitree_shared.errors import IntegrityError, ServerRefuses
 from communitree_shared.faults import of_redis
+from communitree_shared.ledger.query import QueryLedger
 from communitree_shared.ledger.stages import Stage, Step, compact
 from communitree_shared.trouble import trouble_with
 
@@ -81,7 +82,7 @@ def _outgoing(triples: Sequence[str]) -> list[Outgoing]:
     return [Outgoing(*triples[i : i + 3]) for i in range(0, len(triples), 3)]
 
 
-class Ledger:
+class Ledger(QueryLedger):
     """One Redis client's view of the ledger.
 
     Every method waits out a Redis that is away for up to `patience` seconds, then raises InfrastructureError; one that

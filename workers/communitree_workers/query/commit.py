@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import orjson
 from redis.exceptions import RedisError
 
 from communitree_shared import rediskeys as rk
-from communitree_shared.errors import CommunitreeError, InfrastructureError
+from communitree_shared.errors import CommunitreeError, InfrastructureError, IntegrityError
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Account, Answer, QuerySettings, Selection, Usage
@@ -36,7 +34,7 @@ from communitree_workers.query.reduce import (
 from communitree_workers.query.shell import answer_language, asked, load_selected, load_view
 from communitree_workers.query.sources import FindingSources
 from communitree_workers.query.telling import Telling
-from communitree_workers.query.timing import seconds
+from communitree_workers.query.timing import PHASES, Stages, seconds
 from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
 
@@ -47,17 +45,31 @@ SOURCE_TABLES = (COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UN
 
 async def reduce(context: UnitContext) -> Outcome:
     """Put the points together, check the citations, and write the answer."""
-    answer = await context.to_thread(_Reduce, context)
+    answer = await context.to_thread(_begun, context)
+    # Stored while the model writes: behind it there is only the answer itself to store.
+    kept = asyncio.get_running_loop().run_in_executor(None, answer.keep)
+    kept.add_done_callback(lambda done: done.cancelled() or done.exception())  # read below, if we come so far
     reduced = Reduced()
-    if needs_reduce(answer.outcomes, answer.gathered):
+    if answer.wanted:
         try:
             reduced = await answer.write()
         except CommunitreeError as error:
             if error.retryable or error.code == "cancelled":
                 raise
             reduced = replace(await context.to_thread(answer.by_hand), cause=error.message)
-    await context.to_thread(answer.commit, reduced)
+    record, stages = await kept
+    built = await context.to_thread(answer.build, reduced, record, stages)
+    await answer.told()  # all pieces stand before the job's end
+    await context.to_thread(write_once, context, record, built, answer.options)
     return Outcome()
+
+
+def _begun(context: UnitContext) -> _Reduce:
+    """Gather the points and, where a model is to write, plan its calls: one turn of a thread for both."""
+    answer = _Reduce(context)
+    if answer.wanted and answer.models["reduce"] != EXTRACTIVE:
+        answer.plan = answer.planned(rerate=answer.models["rate"] != EXTRACTIVE)
+    return answer
 
 
 class _Reduce:
@@ -68,12 +80,14 @@ class _Reduce:
         services, message, keys = context.services, context.message, context.keys
         self.request, self.options = context.query_request()
         self.view = load_view(context, self.request.corpus, self.request.version)
-        plan = orjson.loads(services.object(keys.job(message.job, "plan.json")))
+        text, found = services.ledger.gathered(message.tenant, message.job, "map")
+        if text is None:
+            raise IntegrityError(f"The plan of job {message.job} is gone.", hint="Ask the question again.")
+        plan = self.sealed = orjson.loads(text)
         self.models: dict[str, str] = plan["models"]
         self.selected = load_selected(plan["selected"])
         self.question = asked(context, self.request, self.options)
         self.language = answer_language(self.question, self.options)
-        found = services.ledger.outcomes(message.tenant, message.job, "map")
         self.outcomes, usage = [], Usage()
         for n, batch in enumerate(plan["batches"]):
             data = found.get(f"b{n}-{batch['key'][:16]}", {"ok": False, "cause": "lost"})
@@ -92,18 +106,27 @@ class _Reduce:
             self.usage["rewrite"] = Usage.model_validate(told["usage"])
         if self.options.again:
             self.outcomes = [*self._earlier(), *self.outcomes]
-        nodes = self.view.node
-        self.ranks = {id: float(self.view.rank[nodes[id]]) for id in self.selected.ids if id in nodes}
+        self.ranks = self._ranks()
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
         self.usd = self.options.selection.budget_usd
         self.call = context.call(usd=self.usd)
         self.why = ""
+        self.wanted = needs_reduce(self.outcomes, self.gathered)
+        self.plan = ReducePlan()
+        self._teller: asyncio.Task[None] | None = None
+
+    def _ranks(self) -> dict[int, float]:
+        """The ranks of the reports that points cite."""
+        node, rank = self.view.node, self.view.rank
+        cited = {id for o in self.outcomes for point in (o.result.points if o.result else ()) for id in point.reports}
+        return {id: float(rank[node[id]]) for id in cited if id in node} if self.selected.kind == "reports" else {}
 
     def _earlier(self) -> list[BatchOutcome]:
         """The answered batches of the job whose silent reports are read again: its points count here too."""
-        found = self.context.services.store.find_json(self.context.keys.job(self.options.again, "points.json")) or []
-        return [o for o in map(BatchOutcome.from_json, found) if o.status == "answered"]
+        found = self.context.services.store.find_json(self.context.keys.job(self.options.again, "points.json"))
+        batches = found["batches"] if found else []
+        return [o for o in map(BatchOutcome.from_json, batches) if o.status == "answered"]
 
     def _audit(self) -> list[str]:
         """What reading a sample of the pruned communities has shown."""
@@ -118,16 +141,10 @@ class _Reduce:
         answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
             return await self.context.to_thread(self.by_hand)
-        packing: dict[str, Any] = {"ranks": self.ranks, "context": self.name, "encoding": self.view.encoding}
-        rated = self.models["rate"] != EXTRACTIVE
-        plan = await self.context.to_thread(
-            lambda: plan_reduce(self.gathered, answer, self.language, rerate=rated, **packing)
-        )
+        plan = self.plan
         if plan.rerate:
             ratings = await self._rerate(plan.rerate)
-            plan = await self.context.to_thread(
-                lambda: plan_reduce(self.gathered, answer, self.language, ratings=ratings, **packing)
-            )
+            plan = await self.context.to_thread(lambda: self.planned(ratings=ratings))
         blocks = await self._condense(plan)
         if not blocks:  # no call without a point
             self.usage["reduce"] = self.call.spent
@@ -138,6 +155,13 @@ class _Reduce:
         finally:
             self.usage["reduce"] = self.call.spent
         return Reduced(text=text, shortened=len(plan.shortened))
+
+    def planned(self, *, rerate: bool = False, ratings: dict[int, float | None] | None = None) -> ReducePlan:
+        """Pack the points into reduce calls; with `rerate` a joint rating of the best of them may come first."""
+        return plan_reduce(
+            self.gathered, self.options.answer, self.language, ranks=self.ranks, ratings=ratings, rerate=rerate,
+            context=self.name, encoding=self.view.encoding,
+        )  # fmt: skip
 
     async def _rerate(self, positions: list[int]) -> dict[int, float | None]:
         """Rate the best points jointly: more than fit one prompt, on one scale. A failure changes nothing."""
@@ -159,10 +183,7 @@ class _Reduce:
     def by_hand(self) -> Reduced:
         """Return the points arranged by the built-in model."""
         answer = self.options.answer
-        plan = plan_reduce(
-            self.gathered, answer, self.language, ranks=self.ranks, rerate=False, context=self.name,
-            encoding=self.view.encoding,
-        )  # fmt: skip
+        plan = self.planned()
         titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
         points = [self.gathered.points[i] for i in self.gathered.order]
         text = write_answer(points, self.question, answer, self.language, titles, self.name)
@@ -218,11 +239,17 @@ class _Reduce:
             reply = await self.context.services.models.complete("reduce", chat, self.call)
         except BaseException:
             told.restart()  # what was told is no part of an answer
-            raise
-        finally:
             told.done.set()
-            await teller  # in order: the last piece after the one that is on its way
+            await teller
+            raise
+        told.done.set()
+        self._teller = teller
         return reply.text
+
+    async def told(self) -> None:
+        """Wait until the last piece of the answer has been told."""
+        if self._teller is not None:
+            await self._teller
 
     def _sources(self) -> FindingSources | None:
         """What leads from a citing sentence to its text; made once for a version and process."""
@@ -238,30 +265,30 @@ class _Reduce:
         found: FindingSources = self.context.services.value(key, make)
         return found
 
-    def commit(self, reduced: Reduced) -> None:
-        """Write the answer, once, and end the job."""
+    def keep(self) -> tuple[dict[str, str], Stages]:
+        """Store what was planned and what each batch gave; returns the records of the job and of its stages."""
         services, message = self.context.services, self.context.message
-        record = services.ledger.record(message.tenant, message.job)
+        points = {"plan": self.sealed, "batches": [o.to_json() for o in self.outcomes]}
+        services.store.put(self.context.keys.job(message.job, "points.json"), orjson.dumps(points))
+        return services.ledger.records(message.tenant, message.job, PHASES)
+
+    def build(self, reduced: Reduced, record: dict[str, str], stages: Stages) -> Answer:
+        """Return the answer with its account."""
         header = Header(
-            job_id=message.job,
+            job_id=self.context.message.job,
             question=self.request.question,
             corpus=self.request.corpus,
             version=self.request.version,
             standalone_question=self.question if self.options.history else "",
             usage=self.usage,
             warnings=self._audit(),
-            seconds=seconds(self.context, record),
+            seconds=seconds(record, stages),
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
         )
-        points = orjson.dumps([o.to_json() for o in self.outcomes])
-        with ThreadPoolExecutor(1) as beside:  # the store takes as long as the citations do
-            kept = beside.submit(services.store.put, self.context.keys.job(message.job, "points.json"), points)
-            answer = build_answer(
-                header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
-                language=self.language, context=self.name,
-            )  # fmt: skip
-            kept.result()
-        write_once(self.context, record, answer, self.options)
+        return build_answer(
+            header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
+            language=self.language, context=self.name,
+        )  # fmt: skip
 
 
 def write_once(context: UnitContext, record: dict[str, str], answer: Answer, options: QueryOptions) -> None:
@@ -281,8 +308,7 @@ def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
     """Return the answer of a query whose plan or reduce failed: never an empty success."""
     request: QueryRequest
     request, options = context.query_request()
-    found = context.services.store.find_json(context.keys.job(context.message.job, "plan.json"))
-    if found is not None:
+    if context.services.ledger.gathered(context.message.tenant, context.message.job, "map")[0] is not None:
         try:
             return _without_text(context, why)
         except (InfrastructureError, RedisError):
@@ -298,11 +324,11 @@ def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
 
 def _without_text(context: UnitContext, why: dict[str, str]) -> Answer:
     state, request = _Reduce(context), context.query_request()[0]
-    record = context.services.ledger.record(context.message.tenant, context.message.job)
+    record, stages = context.services.ledger.records(context.message.tenant, context.message.job, PHASES)
     header = Header(
         context.message.job, request.question, request.corpus, request.version,
         standalone_question=state.question if state.options.history else "", usage=state.usage,
-        seconds=seconds(context, record), warnings=[why["message"]],
+        seconds=seconds(record, stages), warnings=[why["message"]],
     )  # fmt: skip
     return build_answer(
         header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),

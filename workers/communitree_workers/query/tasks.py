@@ -48,7 +48,6 @@ def plan(context: UnitContext) -> Outcome:
     request, options = context.query_request()
     services, message = context.services, context.message
     models: dict[str, str] = {stage: services.settings.model(stage).model for stage in MODEL_STAGES}
-    services.ledger.update(message.tenant, message.job, {"models": json.dumps(models)})
     if options.history and not context.args.get("alone"):
         local = models["reduce"] == EXTRACTIVE
         context.step(Step("rewrite", "communitree.query.rewrite.v1", {"model": models["reduce"]}, local=local))
@@ -60,6 +59,7 @@ def plan(context: UnitContext) -> Outcome:
     if options.again:
         selected, options = silent(context, request, view, options)
     elif options.selection.strategy in walking.WALKS:
+        services.ledger.update(message.tenant, message.job, {"models": json.dumps(models)})
         selected = walking.begin_walk(context, request, options, view, models)
     else:
         price = Planner(view, options, question, Prices.of(prices(context))).price()
@@ -101,8 +101,7 @@ def silent(
         UsageError: that job's answer is gone, was given from another version, or no report of it is silent.
     """
     found = context.services.store.find_json(context.keys.job(options.again, "result.json"))
-    plan = context.services.store.find_json(context.keys.job(options.again, "plan.json"))
-    if not found or not plan:
+    if not found:
         raise UsageError(f"The answer of job {options.again} is not there any more.", hint="Ask the question again.")
     if (found.get("corpus"), found.get("version")) != (request.corpus, request.version):
         raise UsageError(
@@ -115,7 +114,7 @@ def silent(
     nodes = np.array(sorted(view.node[c] for c in ids), dtype=np.int64)
     language = answer_language(found["question"], options)
     choice = Choice(nodes, say("why.again", language, count=len(ids), job=options.again), finest=False)
-    strategy = plan["selected"]["selection"]["strategy"]
+    strategy = found["account"]["selection"]["strategy"]
     selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
     size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
     batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
@@ -130,7 +129,7 @@ def seal_map(
     selected: Selected,
     models: dict[str, str],
 ) -> None:
-    """Cut a selection into batches, store the plan, and open the map stage."""
+    """Cut a selection into batches, keep the plan for the reduce, and open the map stage."""
     services, message = context.services, context.message
     batches = cut(context, request, view, selected, options)
     args: dict[str, Any] = {"model": models["map"]}
@@ -138,12 +137,9 @@ def seal_map(
         reading = Planner(view, options, request.question, Prices.of(prices(context))).for_reading(len(batches))
         args["usd"] = reading
         selected.selection.budget["usd_kept_for_reduce"] = round(options.selection.budget_usd - (reading or 0.0), 6)
-    services.store.put(
-        context.keys.job(message.job, "plan.json"),
-        orjson.dumps({"selected": dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}),
-    )
+    plan = {"selected": dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}
+    record = services.ledger.keep_plan(message.tenant, message.job, orjson.dumps(plan).decode())
     local = models["map"] == EXTRACTIVE
-    record = services.ledger.record(message.tenant, message.job)
     until = float(record["map_deadline"]) if record.get("map_deadline") else None
     window = services.settings.bulk_window if options.bulk else services.settings.window
     then = Step(
