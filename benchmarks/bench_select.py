@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import orjson
+import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from communitree_shared.options import AnswerOptions, BatchOptions, SelectionOptions
+from communitree_shared.keys import Keys
+from communitree_shared.options import AnswerOptions, BatchOptions, QueryOptions, SelectionOptions
+from communitree_shared.tables import COMMUNITY_REPORTS
 from communitree_shared.tokens import count, encoding
+from communitree_workers.query import shell
 from communitree_workers.query.batch import make_batches
 from communitree_workers.query.blocks import build_blocks
 from communitree_workers.query.corpus_view import CorpusView
@@ -31,6 +38,7 @@ from communitree_workers.query.rows import default_tokens, rank_cell, report_row
 from communitree_workers.query.select import select
 from communitree_workers.query.select.budget import cut
 from communitree_workers.query.select.coverage import fewest_tokens
+from communitree_workers.runtime.cache import Cache
 from support.views import TreeShape, view_of
 
 WORDS = [
@@ -218,17 +226,44 @@ def main() -> None:
     selections(args.large)
     batches(args.reports)
     if args.many:
-        print(f"Batches of {args.many:,} reports, 12,000 tokens")
-        view, contents = reports_of(args.many)
-        static = static_tokens("", [], AnswerOptions(), {}, "Reports", view.encoding)
-        ids = list(range(args.many))
-        timed(
-            "communitree: rows and batches, token counts given",
-            lambda: make_batches(
-                report_rows(view, ids, contents, BatchOptions()), BatchOptions(), static_tokens=static
-            ),
-            3,
-        )
+        many(args.many)
+
+
+def many(n: int) -> None:
+    """Cut n reports as a plan does: for the first time, and found again by the hash of what decides their batches."""
+    print(f"Batches of {n:,} reports, 12,000 tokens, as a plan makes them (no object store)")
+    view, contents = reports_of(n)
+    table = pa.table({"community": list(contents), "full_content": list(contents.values())})
+    del contents
+    objects: dict[str, bytes] = {}
+    store = SimpleNamespace(
+        put=objects.__setitem__,
+        put_json=lambda key, value: objects.__setitem__(key, orjson.dumps(value)),
+        find_json=lambda key: orjson.loads(objects[key]) if key in objects else None,
+    )
+    selected = SimpleNamespace(kind="reports", ids=list(range(n)))
+    request = SimpleNamespace(corpus="c", version="v")
+
+    def plan(cache: Cache) -> Callable[[], Any]:
+        context: Any = SimpleNamespace(
+            services=SimpleNamespace(store=store, value=cache.get), keys=Keys("default"),
+            message=SimpleNamespace(tenant="default"), read=lambda *_: {COMMUNITY_REPORTS: table},
+        )  # fmt: skip
+        return lambda: shell.cut(context, cast(Any, request), view, cast(Any, selected), QueryOptions())
+
+    def first() -> None:
+        objects.clear()
+        plan(Cache(2**30))()
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    timed("for the first time: rows, batches, hashes, stored bytes", first, 3)
+    held = sum(map(len, objects.values())) / 1e6
+    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"  {len(objects) - 1} batches of {held:.0f} MB; the process grew by {more:.0f} MB, these among them")
+    timed("found again by hash, by another process", lambda: plan(Cache(2**30))())
+    again = plan(Cache(2**30))
+    again()
+    timed("found again by hash, by the same process", again)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,7 +14,7 @@ from communitree_shared.errors import UsageError
 from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_shared.tokens import count
 from communitree_workers.query import rows as r
-from communitree_workers.query.batch import Batch, can_split, make_batches, spans, split_batch
+from communitree_workers.query.batch import Batch, can_split, iter_batches, make_batches, spans, split_batch
 from communitree_workers.query.map import map_messages, static_tokens
 from support.views import TreeShape, view_of
 
@@ -191,6 +192,26 @@ def test_batches_depend_on_nothing_but_rows_and_options() -> None:
     plain = make_batches(made, options.model_copy(update={"shuffle_data": False}), static_tokens=0)
     assert sorted(plain[0].ids) == list(range(len(plain[0].ids)))
     assert [Batch.from_json(b.to_json()) for b in one] == one
+
+
+def test_batches_made_one_at_a_time_are_the_same_and_hold_the_text_of_one() -> None:
+    options = BatchOptions(max_context_tokens=1500, reserve_tokens=0)
+    texts = {i: REPORT * 3 if i == 7 else f"text {i} " * 20 for i in range(40)}  # one is larger than a batch
+    made = {i: row(i, text, weight=i % 7, rank=i % 3, options=options) for i, text in texts.items()}
+    asked: list[list[int]] = []
+
+    def render(ids: Sequence[int]) -> list[r.Row]:
+        asked.append(list(ids))
+        return [made[i] for i in ids]
+
+    costs = [(i, one.tokens) for i, one in reversed(made.items())]
+    lazy = iter_batches(costs, render, options, static_tokens=0)
+    assert asked == [[7]], "only what must be cut is rendered before the first batch"
+    first = next(lazy)
+    assert sum(map(len, asked)) <= 1 + len(first.ids)
+    whole = make_batches(list(made.values()), options, static_tokens=0)
+    assert [first, *lazy] == whole
+    assert sum(b.ids.count(7) for b in whole) > 1
 
 
 def test_inside_a_batch_rows_go_by_weight_then_rank() -> None:

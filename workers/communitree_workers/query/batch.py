@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -21,6 +21,8 @@ from communitree_shared.options import BatchOptions
 from communitree_shared.tokens import DEFAULT_ENCODING, count, truncate
 from communitree_workers.query.rows import BREAK, Row, cell, columns, header, split_line
 from communitree_workers.text.sentences import sentence_spans
+
+T = TypeVar("T")
 
 #: A prompt that leaves the table less room than this is a mistake in the settings.
 _LEAST_ROOM = 100
@@ -109,41 +111,77 @@ def make_batches(
         options: packing options.
         static_tokens: tokens of the prompt around the table, overview included, question not.
         overview: the rendered overview; `anchors`: the ids of it that are scored.
-        kind: what the rows are.
-        encoding: of the token counts.
+        kind: what the rows are; `encoding`: of the token counts.
 
     Raises:
-        UsageError: the prompt around the table leaves no room for it.
+        UsageError: there is no room for the table.
     """
-    room = table_room(options, static_tokens, encoding, kind)
-    names = ["id", "title", "content"] if kind == "sources" else columns(options)
+    pack = _Packing(options, static_tokens, overview, anchors, kind, encoding)
     whole: list[Row] = []
     for row in sorted(rows, key=itemgetter(0)):  # by id
-        if row.tokens <= room:
-            whole.append(row)
-        else:
-            whole.extend(split_row(row, room, options.column_delimiter, len(names), encoding))
-    if options.shuffle_data:
-        random.Random(options.random_state).shuffle(whole)
-    head = count(options.column_delimiter.join(names) + "\n", encoding)
-    out: list[Batch] = []
-    for start, end in spans([row.tokens for row in whole], room):
-        part = sorted(whole[start:end], key=itemgetter(3))  # by order
-        out.append(
-            Batch(
-                kind=kind,
-                context_name=options.context_name if kind == "reports" else "Sources",
-                delimiter=options.column_delimiter,
-                columns=names,
-                overview=overview,
-                anchors=list(anchors),
-                ids=[row.id for row in part],
-                lines=[row.line for row in part],
-                row_tokens=[row.tokens for row in part],
-                prompt_tokens=static_tokens + head + sum(row.tokens for row in part),
-            )
-        )
-    return out
+        whole.extend([row] if row.tokens <= pack.room else pack.split(row))
+    return list(pack.batches(whole, [row.tokens for row in whole], lambda part: part))
+
+
+def iter_batches(
+    costs: Sequence[tuple[int, int]],
+    render: Callable[[Sequence[int]], list[Row]],
+    options: BatchOptions,
+    *,
+    static_tokens: int,
+    overview: str = "",
+    anchors: Sequence[int] = (),
+    kind: Literal["reports", "sources"] = "reports",
+    encoding: str = DEFAULT_ENCODING,
+) -> Iterator[Batch]:
+    """Cut rows into the batches of `make_batches`, holding the text of one at a time.
+
+    `costs`: id and tokens of each row, each id once. `render`: gives the rows of some ids. The rest as there.
+    """
+    pack = _Packing(options, static_tokens, overview, anchors, kind, encoding)
+    whole: list[int | Row] = []
+    tokens: list[int] = []
+    for id, cost in sorted(costs):
+        parts = [id] if cost <= pack.room else pack.split(*render([id]))
+        whole += parts
+        tokens += [part.tokens if isinstance(part, Row) else cost for part in parts]
+
+    def rows(part: list[int | Row]) -> list[Row]:
+        ids = [item for item in part if not isinstance(item, Row)]
+        return render(ids) + [item for item in part if isinstance(item, Row)]
+
+    return pack.batches(whole, tokens, rows)
+
+
+class _Packing:
+    """How rows, or what stands for them, become batches."""
+
+    def __init__(
+        self, options: BatchOptions, static_tokens: int, overview: str, anchors: Sequence[int],
+        kind: Literal["reports", "sources"], encoding: str,
+    ) -> None:  # fmt: skip
+        self.options, self.kind, self.encoding, self.anchors = options, kind, encoding, list(anchors)
+        self.overview = overview
+        self.room = table_room(options, static_tokens, encoding, kind)
+        self.names = ["id", "title", "content"] if kind == "sources" else columns(options)
+        self.around = static_tokens + count(options.column_delimiter.join(self.names) + "\n", encoding)
+
+    def split(self, row: Row) -> list[Row]:
+        return split_row(row, self.room, self.options.column_delimiter, len(self.names), self.encoding)
+
+    def batches(self, whole: list[T], tokens: list[int], rows: Callable[[list[T]], list[Row]]) -> Iterator[Batch]:
+        """Yield batches of items of so many tokens; `rows` gives the rows of some items."""
+        options, places = self.options, list(range(len(whole)))
+        if options.shuffle_data:
+            random.Random(options.random_state).shuffle(places)
+        name = options.context_name if self.kind == "reports" else "Sources"
+        for start, end in spans([tokens[i] for i in places], self.room):
+            part = sorted(rows([whole[i] for i in places[start:end]]), key=itemgetter(3))  # by order
+            ids, lines, costs, _ = map(list, zip(*part, strict=True))
+            yield Batch(
+                self.kind, name, options.column_delimiter, self.names, self.overview, self.anchors, ids, lines, costs,
+                self.around + sum(costs),
+            )  # fmt: skip
 
 
 def table_room(options: BatchOptions, static_tokens: int, encoding: str, kind: str = "reports") -> int:

@@ -34,6 +34,10 @@ class Row(NamedTuple):
     order: tuple[float, float, int]
 
 
+#: Makes a row of its fields without a call of Python.
+_tuple = tuple.__new__
+
+
 def flatten(text: str) -> str:
     """Return a text as one line: line breaks become `¶`."""
     return text.strip() if text.isprintable() else _SEAM.join(_lines(text))  # no line break is printable
@@ -45,7 +49,7 @@ def _lines(text: str) -> list[str]:
         "\r" in text or "\x0b" in text or "\x0c" in text or "\x1c" in text or "\x1d" in text or "\x1e" in text
         or "\x85" in text or "\u2028" in text or "\u2029" in text
     )  # fmt: skip
-    return [line for line in map(str.strip, text.splitlines() if rare else text.split("\n")) if line]
+    return list(filter(None, map(str.strip, text.splitlines() if rare else text.split("\n"))))
 
 
 def unflatten(text: str) -> str:
@@ -170,32 +174,50 @@ def row_costs(view: CorpusView, options: BatchOptions) -> list[int]:
     return tokens
 
 
+class ReportRows:
+    """Renders rows of a version's reports: a few at a time, for the text of all of them may be large."""
+
+    def __init__(self, view: CorpusView, options: BatchOptions) -> None:
+        """Prepare what all rows share; raises UsageError for a delimiter that would make them unreadable."""
+        check_delimiter(options.column_delimiter)
+        self.view, self.delimiter = view, options.column_delimiter
+        self.costs = row_costs(view, options)
+        self.levels, self.weights, self.ranks = view.level.tolist(), view.weight.tolist(), view.rank.tolist()
+        # Few weights and ranks differ: their cells are written once.
+        heaviest, weighed, ranked = view.heaviest, options.include_community_weight, options.include_community_rank
+        self.weight_cells = {
+            w: weight_cell(w, heaviest, options) + self.delimiter if weighed else "" for w in set(self.weights)
+        }
+        self.rank_cells = {r: rank_cell(r) + self.delimiter if ranked else "" for r in set(self.ranks)}
+
+    def tokens(self, ids: Sequence[int]) -> list[tuple[int, int]] | None:
+        """Return (id, tokens of its row) of each report; None where that takes the rows themselves."""
+        if self.delimiter != DEFAULT_DELIMITER:
+            return None
+        node = self.view.node
+        return [(id, self.costs[node[id]]) for id in ids]
+
+    def render(self, ids: Sequence[int], contents: Mapping[int, str]) -> list[Row]:
+        """Return the rows of these reports. `contents`: full report (or summary) of each."""
+        view, delimiter, titles = self.view, self.delimiter, self.view.titles
+        recount = delimiter != DEFAULT_DELIMITER
+        out: list[Row] = []
+        for id in ids:
+            node = view.node[id]
+            weight, rank = self.weights[node], self.ranks[node]
+            front = f"{id}{delimiter}{cell(titles[node], delimiter)}{delimiter}{self.levels[node]}{delimiter}"
+            line = _row_line(front + self.weight_cells[weight] + self.rank_cells[rank], contents[id], delimiter)
+            tokens = count(line, view.encoding) if recount else self.costs[node]
+            out.append(_tuple(Row, (id, line, tokens, (-weight, -rank, id))))
+        return out
+
+
 def report_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str], options: BatchOptions) -> list[Row]:
-    """Render the rows of these communities.
+    """Render the rows of these communities, all at once.
 
     `contents`: full report (or summary, with `use_community_summary`) of each community.
     """
-    delimiter = options.column_delimiter
-    check_delimiter(delimiter)
-    recount = delimiter != DEFAULT_DELIMITER
-    costs = row_costs(view, options)
-    weights, ranks, levels = view.weight.tolist(), view.rank.tolist(), view.level.tolist()
-    heaviest, node_of, titles = view.heaviest, view.node, view.titles
-    weight_cells = {w: weight_cell(w, heaviest, options) + delimiter for w in set(weights)}
-    rank_cells = {r: rank_cell(r) + delimiter for r in set(ranks)}
-    with_weight, with_rank = options.include_community_weight, options.include_community_rank
-    out: list[Row] = []
-    for id in ids:
-        node = node_of[id]
-        weight, rank = weights[node], ranks[node]
-        front = f"{id}{delimiter}{cell(titles[node], delimiter)}{delimiter}{levels[node]}{delimiter}"
-        if with_weight:
-            front += weight_cells[weight]
-        if with_rank:
-            front += rank_cells[rank]
-        line = _row_line(front, contents[id], delimiter)
-        out.append(Row(id, line, count(line, view.encoding) if recount else costs[node], (-weight, -rank, id)))
-    return out
+    return ReportRows(view, options).render(ids, contents)
 
 
 def text_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str], options: BatchOptions) -> list[Row]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions
+from communitree_shared.options import BatchOptions, QueryOptions
 from communitree_shared.results import Coverage, Selection
 from communitree_shared.settings import ModelSettings, ModelStage
 from communitree_shared.tables import (
@@ -30,11 +30,11 @@ from communitree_shared.tables import (
     TEXT_UNITS,
 )
 from communitree_workers.prompts import load
-from communitree_workers.query.batch import Batch, make_batches
+from communitree_workers.query.batch import Batch, iter_batches, make_batches
 from communitree_workers.query.corpus_view import FORMAT, CorpusView
 from communitree_workers.query.map import static_tokens
 from communitree_workers.query.question import read_question
-from communitree_workers.query.rows import report_rows, text_rows
+from communitree_workers.query.rows import ReportRows, text_rows
 from communitree_workers.query.select.common import Selected
 from communitree_workers.query.view import build_view
 from communitree_workers.runtime.context import UnitContext
@@ -49,6 +49,9 @@ VIEW_TABLES = (COMMUNITIES, COMMUNITY_REPORTS, COVARIATES, DOCUMENTS, ENTITIES, 
 
 #: Part of the hash that finds a selection's batches again: rises when they would be cut otherwise.
 CUT_FORMAT = 1
+
+#: So many batches are stored at once.
+_PUTS = 8
 
 
 @dataclass(frozen=True)
@@ -102,17 +105,31 @@ def prices(context: UnitContext) -> dict[str, ModelSettings]:
     return {stage: context.services.settings.model(stage) for stage in stages}
 
 
-def contents(context: UnitContext, request: QueryRequest, selected: Selected, options: QueryOptions) -> dict[int, str]:
-    """Return the text of each selected report or text unit."""
-    if selected.kind == "sources":
-        table = context.read(request.corpus, request.version, TEXT_UNITS)[TEXT_UNITS]
-        names = ("human_readable_id", "text")
-    else:
-        table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
-        names = ("community", "summary" if options.batch.use_community_summary else "full_content")
-    chosen = pc.is_in(table[names[0]], pa.array(selected.ids, table[names[0]].type))
-    ids, texts = (table[name].filter(chosen).to_pylist() for name in names)
-    return {number: text or "" for number, text in zip(ids, texts, strict=True)}
+class Contents(Mapping[int, str]):
+    """The texts of selected reports or text units, each read from its table when it is asked for."""
+
+    def __init__(self, context: UnitContext, request: QueryRequest, selected: Selected, options: QueryOptions) -> None:
+        """Raises CorpusNotFound: the version is gone."""
+        if selected.kind == "sources":
+            table = context.read(request.corpus, request.version, TEXT_UNITS)[TEXT_UNITS]
+            names = ("human_readable_id", "text")
+        else:
+            table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
+            names = ("community", "summary" if options.batch.use_community_summary else "full_content")
+        self._texts = table[names[1]]
+        self._row = {number: row for row, number in enumerate(table[names[0]].to_pylist())}
+
+    def __getitem__(self, number: int) -> str:
+        """Return a text; KeyError where there is none."""
+        return self._texts[self._row[number]].as_py() or ""
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the numbers of all texts."""
+        return iter(self._row)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._row)
 
 
 def cut(
@@ -135,22 +152,40 @@ def cut(
     known = services.value(index, find)
     if known is not None:
         return [CutBatch(**entry) for entry in known]
-    texts = contents(context, request, selected, options)
-    rows = text_rows if selected.kind == "sources" else report_rows
-    made = make_batches(
-        rows(view, selected.ids, texts, options.batch), options.batch, static_tokens=around, overview=overview,
-        anchors=anchors, kind=selected.kind, encoding=view.encoding,
-    )  # fmt: skip
+    texts = Contents(context, request, selected, options)
+    around_it: dict[str, Any] = {
+        "static_tokens": around, "overview": overview, "anchors": anchors, "kind": selected.kind,
+        "encoding": view.encoding,
+    }  # fmt: skip
+    made = _made(view, selected, texts, options.batch, around_it)
 
     def keep(batch: Batch) -> dict[str, Any]:
         digest, data = batch.stored()
         services.store.put(keys.batch(request.corpus, digest), data)
         return {"key": digest, "ids": batch.reports, "tokens": batch.tokens, "prompt_tokens": batch.prompt_tokens}
 
-    with ThreadPoolExecutor(8) as pool:
-        entries = list(pool.map(keep, made))
+    entries: list[dict[str, Any]] = []
+    with ThreadPoolExecutor(_PUTS) as pool:
+        waiting: deque[Future[dict[str, Any]]] = deque()
+        for batch in made:  # a few at a time: all of them together may be a large share of a worker's memory
+            waiting.append(pool.submit(keep, batch))
+            if len(waiting) > 2 * _PUTS:
+                entries.append(waiting.popleft().result())
+        entries += [done.result() for done in waiting]
     services.store.put_json(index, entries)
     return [CutBatch(**entry) for entry in entries]
+
+
+def _made(
+    view: CorpusView, selected: Selected, texts: Contents, options: BatchOptions, around: dict[str, Any]
+) -> Iterable[Batch]:
+    if selected.kind == "reports":
+        rows = ReportRows(view, options)
+        costs = rows.tokens(selected.ids)
+        if costs is not None:
+            return iter_batches(costs, lambda ids: rows.render(ids, texts), options, **around)
+        return make_batches(rows.render(selected.ids, texts), options, **around)
+    return make_batches(text_rows(view, selected.ids, texts, options), options, **around)
 
 
 def _frame(
