@@ -163,3 +163,37 @@ def test_the_stream_decides_whose_request_it_is(
     assert not [f for _, f in redis.xrange(rk.results("owner")) if "request" in f]
     assert owner.job(known["query"]).status == "answered"
     assert owner.ask("secret", QUESTION).status == "answered"
+
+
+def test_a_question_sent_twice_with_one_key_is_one_job_by_either_door(
+    stack: Stack, owner: Client, other: Client, known: dict[str, str], topics: Path
+) -> None:
+    uncached = QueryOptions(cache=False)  # else equal questions would share a job without any key
+    first = owner.submit_query("secret", QUESTION, uncached, idempotency_key="k1")
+    assert owner.wait_answer(first.job).status == "answered"
+    assert owner.submit_query("secret", QUESTION, uncached, idempotency_key="k1").job == first.job
+    assert owner.submit_query("secret", QUESTION, uncached, idempotency_key="k2").job != first.job
+    with pytest.raises(UsageError, match="k1"):
+        owner.submit_query("secret", "Another question?", uncached, idempotency_key="k1")
+
+    request = {"kind": "query", "corpus": "secret", "question": QUESTION, "options": {"cache": False}}
+    entries = [
+        owner._redis.xadd(rk.requests("owner"), {"request": json.dumps({**request, "idempotency_key": key})})
+        for key in ("k1", "k3", "k3")
+    ]
+
+    def outcomes() -> dict[str, dict[str, str]]:
+        return {f["request"]: f for _, f in owner._redis.xrange(rk.results("owner")) if "request" in f}
+
+    until(lambda: set(entries) <= set(outcomes()), 30, stack.logs)
+    told = [outcomes()[entry] for entry in entries]
+    assert [t["type"] for t in told] == ["accepted"] * 3, told
+    assert told[0]["job"] == first.job
+    assert told[1]["job"] == told[2]["job"] != first.job
+    assert owner.wait_answer(told[1]["job"]).status == "answered"
+
+    other.index(topics, "secret")
+    theirs = other.submit_query("secret", QUESTION, uncached, idempotency_key="k1")
+    assert theirs.job != first.job
+    assert other.wait_answer(theirs.job).job_id == theirs.job
+    other.delete("secret")

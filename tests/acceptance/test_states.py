@@ -246,6 +246,26 @@ def test_a_stream_that_breaks_is_taken_back(stack: Stack, provider: Provider) ->
 # --- nothing is lost in silence
 
 
+def test_a_sample_of_what_a_walk_pruned_is_read_and_what_was_missed_is_stated(stack: Stack) -> None:
+    def walk(*words: str) -> tuple[dict[str, Any], list[str]]:
+        answer = stack.call_json("ask", "topics", "What is said of assertions?", "--relevant", *words)
+        sums_close(answer["account"])
+        return answer, [w for w in answer["account"]["warnings"] if w.startswith("Audit")]
+
+    answer, (warning,) = walk("--audit-pruned", "5%")
+    selection, reports = answer["account"]["selection"], answer["account"]["reports"]
+    sample = selection["budget"]["audited"]
+    assert 0 < len(sample) <= selection["pruned"]["count"]
+    assert selection["reports"] == reports["selected"] == sum(selection["levels"].values())
+    missed = [p for p in answer["points"] if p["score"] > 0 and set(p["reports"]) & set(sample)]
+    assert {c for p in missed for c in p["reports"]} | set(reports["silent"]) >= set(sample), "each of it was read"
+    assert warning.startswith(f"Audit: {len(sample)} pruned")
+    assert f"; {len(missed)} point" in warning
+    _, (warning,) = walk("--audit-pruned", "5%", "--threshold", "0")
+    assert "no community was pruned" in warning
+    assert walk()[1] == []
+
+
 @pytest.mark.parametrize("overflow", ["tree", "truncate"])
 def test_every_planted_fact_is_told_or_listed_or_in_a_report_named_silent(
     stack: Stack, provider: Provider, tmp_path_factory: pytest.TempPathFactory, overflow: str

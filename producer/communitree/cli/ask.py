@@ -43,7 +43,7 @@ FLAGS = Flags(
         "selection.max_depth": "--relevant: the deepest level.",
         "selection.max_rating_calls": "Walks by relevance: so many calls at most.",
         "selection.candidates_per_call": "--relevant: reports rated in one call.",
-        "selection.audit_pruned": "--relevant: share of the pruned that is rated after all, to see what was missed.",
+        "selection.audit_pruned": "--relevant: share of the pruned that is read after all, to see what was missed.",
         "selection.min_community_rank": "Leave out reports of lower rank.",
         "batch.max_context_tokens": "Tokens of a map call, the whole prompt counted.",
         "batch.overview_tokens": "Tokens of the overview before each batch.",

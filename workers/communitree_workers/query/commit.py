@@ -130,9 +130,11 @@ class _Reduce:
 
     def _audit(self) -> list[str]:
         """What reading a sample of the pruned communities has shown."""
-        sample = set(self.selected.selection.budget.get("audited", []))
-        if not sample:
+        if "audited" not in self.selected.selection.budget:
             return []
+        sample = set(self.selected.selection.budget["audited"])
+        if not sample:
+            return [say("warn.audit_none", self.language)]
         missed = [p for p in self.gathered.points if p.score > 0 and sample.intersection(p.reports)]
         return [say("warn.audit", self.language, sample=len(sample), count=len(missed))]
 

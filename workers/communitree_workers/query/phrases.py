@@ -122,6 +122,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "Audit: {sample} pruned communities were read all the same; {count} points rest on them alone or in part.",
         "抽查：仍读取了 {sample} 个被剪去的社区；有 {count} 个要点以它们为依据，本来会被漏掉。",
     ),
+    "warn.audit_none": (
+        "Audit: no community was pruned, so there was nothing to sample.",
+        "抽查：没有社区被剪去，因此无可抽查。",
+    ),
     "why.again": (
         "the {count} silent reports of job {job}, read again in smaller batches; its points count here too",
         "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点也计入此处",

@@ -124,15 +124,16 @@ def _go_on(
 
 def _with_audit(walk: Relevant | Dynamic, options: QueryOptions) -> Selected:
     selected = walk.selected()
-    if isinstance(walk, Relevant):
+    if isinstance(walk, Relevant) and options.selection.audit_pruned:
         sample = [c for c in walk.audit_sample(options.seed) if c not in set(selected.ids)]
-        if sample:
-            nodes = [walk.view.node[c] for c in sample]
-            tokens = tokens_of(walk.view, np.array(nodes, dtype=np.int64), options.batch)
-            selected.ids.extend(sample)
-            selected.selection.reports += len(sample)
-            selected.selection.tokens += tokens
-            selected.selection.budget["audited"] = sample
+        nodes = np.array([walk.view.node[c] for c in sample], dtype=np.int64)
+        selected.ids.extend(sample)
+        selection = selected.selection
+        selection.reports += len(sample)
+        selection.tokens += tokens_of(walk.view, nodes, options.batch)
+        for level in walk.view.level[nodes].tolist():
+            selection.levels[str(level)] = selection.levels.get(str(level), 0) + 1
+        selection.budget["audited"] = sample
     return selected
 
 
