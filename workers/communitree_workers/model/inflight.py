@@ -10,8 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
@@ -21,28 +20,42 @@ from redis.exceptions import RedisError
 from communitree_shared import clock
 from communitree_shared.errors import BudgetReached, Cancelled, DeadlinePassed
 from communitree_workers.model.chat import CallContext
-from communitree_workers.model.link import Link
 from communitree_workers.model.together import Together
 
-#: Stores the value unless a faster owner did, and gives the lease back if it is still ours.
+#: Of each item: stores the value unless a faster owner did, and gives the lease back if it is still ours.
 _FINISH = """
-if ARGV[2] ~= '' then redis.call('SET', KEYS[1], ARGV[2], 'NX', 'PX', ARGV[3]) end
-if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
-return 1
+local out = {}
+for i = 1, #KEYS / 2 do
+  local key, lease = KEYS[2 * i - 1], KEYS[2 * i]
+  local token, value, ttl = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
+  if value ~= '' then redis.call('SET', key, value, 'NX', 'PX', ttl) end
+  if redis.call('GET', lease) == token then redis.call('DEL', lease) end
+  out[i] = 1
+end
+return out
 """
 
-#: {value, 0} where there is one, {false, 1} when the lease is ours now, {false, 0} when another has it: in one step, so
-#: that nobody takes the lease of a call that ended a moment ago.
+#: Of each item: {value, 0} where there is one, {false, 1} when the lease is ours now, {false, 0} when another has it.
+#: In one step, so that nobody takes the lease of a call that ended a moment ago.
 _TAKE = """
-local value = redis.call('GET', KEYS[1])
-if value then return {value, 0} end
-if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {false, 1} end
-return {false, redis.call('GET', KEYS[2]) == ARGV[1] and 1 or 0}
+local out = {}
+for i = 1, #KEYS / 2 do
+  local token = ARGV[2 * i - 1]
+  local value = redis.call('GET', KEYS[2 * i - 1])
+  local ours = not value and (redis.call('SET', KEYS[2 * i], token, 'NX', 'PX', ARGV[2 * i])
+    or redis.call('GET', KEYS[2 * i]) == token)
+  out[i] = {value, ours and 1 or 0}
+end
+return out
 """
 
 _RENEW = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 0
+local out = {}
+for i = 1, #KEYS do
+  out[i] = 0
+  if redis.call('GET', KEYS[i]) == ARGV[2 * i - 1] then out[i] = redis.call('PEXPIRE', KEYS[i], ARGV[2 * i]) end
+end
+return out
 """
 
 #: These end one caller's wait, not the work: whoever waits for it takes it up.
@@ -54,15 +67,6 @@ def result_key(*parts: Any) -> str:
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-@dataclass(slots=True)
-class _Lease:
-    """`found`: the value, if there was one. `held`: whether the right to make it is still ours."""
-
-    token: str
-    found: bytes | None
-    held: bool
-
-
 class CallCache:
     """Results of calls, by tenant and key. Without Redis, or while it is away, equal calls in flight are joined."""
 
@@ -70,9 +74,9 @@ class CallCache:
         self._prefix = key_prefix.rstrip(":")
         self._lease = lease
         self._running: dict[str, asyncio.Future[bytes | None]] = {}
-        # Round trips are shared, so a place costs no connection.
-        self._link = Link(at_once=1000)
-        self._together = Together(client) if client is not None else None
+        self._together = Together()
+        self._held: dict[str, str] = {}  # by name, the tokens of the leases that are ours
+        self._keeper: asyncio.Task[None] | None = None
         self._take_script: Any = client.register_script(_TAKE) if client is not None else None
         self._finish: Any = client.register_script(_FINISH) if client is not None else None
         self._renew: Any = client.register_script(_RENEW) if client is not None else None
@@ -99,15 +103,18 @@ class CallCache:
         self._running[name] = future
         outcome: bytes | None = None
         try:
-            async with self._leased(name, context) as lease:
-                if lease.found is not None:
-                    outcome = lease.found
-                    return orjson.loads(lease.found), True
+            found, token = await self._take(name, context)
+            if found is not None:
+                outcome = found
+                return orjson.loads(found), True
+            try:
                 value = await compute()
-                if value is not None:
-                    outcome = orjson.dumps(value)
-                    await self._store(name, lease, outcome, ttl)
-                return value, False
+            except BaseException:
+                await self._finished(name, token, b"", 0)
+                raise
+            outcome = None if value is None else orjson.dumps(value)
+            await self._finished(name, token, outcome or b"", ttl)
+            return value, False
         except Exception as error:
             if not isinstance(error, _OF_THE_CALLER):
                 future.set_exception(error)
@@ -118,59 +125,53 @@ class CallCache:
             if not future.done():
                 future.set_result(outcome)
 
-    @contextlib.asynccontextmanager
-    async def _leased(self, name: str, context: CallContext | None) -> AsyncIterator[_Lease]:
-        """Wait until there is a value, or the lease to make it is ours. Without Redis: ours at once."""
-        token = uuid.uuid4().hex
-        found, ours = await self._take(name, token, context)
-        lease = _Lease(token, found, ours)
-        keeper = asyncio.create_task(self._keep(name, token)) if ours else None
-        try:
-            yield lease
-        finally:
-            if keeper is not None:
-                keeper.cancel()
-            if lease.held:
-                await self._store(name, lease, b"", 0)
-
-    async def _take(self, name: str, token: str, context: CallContext | None) -> tuple[bytes | None, bool]:
+    async def _take(self, name: str, context: CallContext | None) -> tuple[bytes | None, str]:
+        """Wait until there is a value, or the lease to make it is ours (its token). Without Redis there is neither."""
         if self._take_script is None:
-            return None, False
-        pause = 0.03
+            return None, ""
+        token, pause = uuid.uuid4().hex, 0.03
         while True:
             try:
                 found, ours = await self._run(self._take_script, [name, f"{name}:lease"], token, self._milliseconds)
-                if found is not None:
-                    return found if isinstance(found, bytes) else str(found).encode(), False
-                if ours:
-                    return None, True
             except (RedisError, OSError):
-                return None, False
+                return None, ""
+            if found is not None:
+                return found if isinstance(found, bytes) else str(found).encode(), ""
+            if ours:
+                self._held[name] = token
+                if self._keeper is None or self._keeper.done():
+                    self._keeper = asyncio.create_task(self._keep())
+                return None, token
             _still_wanted(context)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.5)
 
-    async def _store(self, name: str, lease: _Lease, value: bytes, ttl: float) -> None:
-        if self._finish is not None:
+    async def _finished(self, name: str, token: str, value: bytes, ttl: float) -> None:
+        """Store a value that was made (b"": there is none) and give the lease back."""
+        self._held.pop(name, None)
+        if self._finish is not None and (token or value):
             with contextlib.suppress(RedisError, OSError):
-                keys = [name, f"{name}:lease"]
-                await self._run(self._finish, keys, lease.token, value, max(1, int(ttl * 1000)))
-                lease.held = False
+                await self._run(self._finish, [name, f"{name}:lease"], token, value, max(1, int(ttl * 1000)))
 
     @property
     def _milliseconds(self) -> int:
         return int(self._lease * 1000)
 
     async def _run(self, script: Any, keys: list[str], *args: Any) -> Any:
-        together = self._together
-        assert together is not None
-        return await self._link.run(lambda: together.run(script, keys, *args))
+        return await self._together.run(script, keys, *args)
 
-    async def _keep(self, name: str, token: str) -> None:
+    async def _keep(self) -> None:
+        """Renew the leases of all calls under way: one task for all of them."""
         while True:
             await asyncio.sleep(self._lease / 3)
+            if not self._held:
+                return
+            renewals = [
+                self._run(self._renew, [f"{name}:lease"], token, self._milliseconds)
+                for name, token in self._held.items()
+            ]
             with contextlib.suppress(RedisError, OSError):
-                await self._run(self._renew, [f"{name}:lease"], token, self._milliseconds)
+                await asyncio.gather(*renewals)
 
 
 async def _outcome(running: asyncio.Future[bytes | None], context: CallContext | None) -> bytes | None:

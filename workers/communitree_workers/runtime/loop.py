@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -11,11 +12,20 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+def _fast_loop() -> asyncio.AbstractEventLoop:
+    """Return uvloop's loop, which needs half the time for a small request; asyncio's where there is no uvloop."""
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
 class LoopThread:
     """An event loop in a thread of its own: hundreds of model calls in flight, submitted from pool threads."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = _fast_loop()
         # Reads and writes of objects, so that a slow store does not hold up the loop.
         self.loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(64, thread_name_prefix="objects"))
         # Calls of the ledger have threads of their own: behind sixty-four reads of a slow store none would be told.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import queue
 import threading
@@ -34,6 +35,10 @@ from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.services import Services
 
 log = logging.getLogger(__name__)
+
+#: While other units of a message run, an end waits so long (s) for theirs, and they arrive together. Nothing waits for
+#: it: the stage cannot close before the others have ended.
+GATHER = 0.02
 
 Handler = Callable[[UnitContext], Outcome] | Callable[[UnitContext], Coroutine[Any, Any, Outcome]]
 
@@ -102,7 +107,7 @@ class Runner:
         return UnitContext(self.services, message, unit, attempt, deadline, cancelled)
 
     def _side_by_side(self, contexts: list[UnitContext], handler: Any) -> None:
-        """Work on units at once. Those that have ended arrive together: what ends meanwhile goes with the next."""
+        """Work on units at once. Those that end within a moment of another arrive together: each call costs."""
         working: dict[concurrent.futures.Future[Outcome], UnitContext] = {}
         ended: queue.SimpleQueue[concurrent.futures.Future[Outcome]] = queue.SimpleQueue()
         started = time.monotonic()
@@ -115,7 +120,7 @@ class Runner:
             future.add_done_callback(ended.put)
         while working:
             settled = []
-            for future in [ended.get(), *(ended.get_nowait() for _ in range(ended.qsize()))]:
+            for future in _gathered(ended, len(working)):
                 context = working.pop(future)
                 with self._lock:
                     self._running.pop(_member(context.message, context.unit), None)
@@ -201,6 +206,16 @@ class Runner:
             self.services.publisher.publish(outgoing)
         except InfrastructureError as error:
             log.warning("%s; the reconciler publishes them", error)
+
+
+def _gathered(ended: queue.SimpleQueue[concurrent.futures.Future[Outcome]], most: int) -> list[Any]:
+    """Wait for a first end, and a moment for others; return them."""
+    found = [ended.get()]
+    until = time.monotonic() + GATHER
+    with contextlib.suppress(queue.Empty):
+        while len(found) < most:
+            found.append(ended.get(timeout=max(0.0, until - time.monotonic())))
+    return found
 
 
 def _member(message: Message, unit: Unit) -> str:
