@@ -34,3 +34,9 @@ def test_mixed_text():
 @pytest.mark.parametrize("sentence", ["这个时候他说了什么。", "第二天早晨，大家都回来了。", "。", ""])
 def test_empty_words_give_nothing(sentence):
     assert titles(sentence) == []
+
+
+def test_function_words_are_in_no_name() -> None:
+    found = {c.title for c in candidates("宝玉不免有些伤心，打了个寒噤，觉得不值。黛玉不免有些难过。")}
+    assert not {"不免有些", "打了个", "不值"} & found
+    assert "宝玉" in found

@@ -45,6 +45,9 @@ _ORGANIZATION_WORDS = frozenset(word for word in _ORGANIZATION_ENDS if len(word)
 _HOUSES = ("府", "庙", "寺", "庵", "宫")
 #: What begins with them points at something, and does not name it: 之兵, 此事, 汝二人.
 _POINTING = frozenset("之其此彼吾汝")
+#: What stands in no name, and after its first character in no noun.
+_GRAMMAR = frozenset("不了么呢吗些的")
+_PARTICLES = frozenset("了么呢吗")
 _LONGEST = 4
 
 
@@ -57,6 +60,8 @@ def candidates(sentence: str) -> list[Candidate]:
             continue  # "Global Search 服务": blanks part Latin words only
         noun = tag in _NOUNS and _is_content(word)
         name = tag[:2] == "nr" and len(word) > 1 and word not in _GENERIC and word[0] not in "那这"
+        if name and not _GRAMMAR.isdisjoint(word):  # 不免有些, taken for a person
+            noun = name = False
         if noun and not name:
             run.append(word)
             if tag == "nt" or word in _ORGANIZATION_WORDS:
@@ -100,6 +105,8 @@ def _is_content(word: str) -> bool:
     """Single characters count inside a run only when they are no function word."""
     if word in _GENERIC or not any(c.isalpha() for c in word):
         return False
+    if (word[1:] and not _PARTICLES.isdisjoint(word[1:])) or (len(word) == 2 and word[0] == "不"):
+        return False  # 打了个 and 不值 are no things
     return len(word) > 1 or (is_cjk(word) and word not in "人儿时事话问方内手故头字生家年月日号")
 
 
