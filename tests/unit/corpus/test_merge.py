@@ -155,6 +155,23 @@ def test_glued_and_surnamed_forms_are_one_person():
     assert [t for t in titles if "黛玉" in t] == ["黛玉"]
 
 
+def test_glue_that_is_commoner_than_the_given_name_alone_comes_off():
+    text = "子兴道：“请。”子兴道：“不敢。”雨村笑了。子兴道：“正是。”"
+    tables = corpus([text * 3, "冷子兴来了。冷子兴是古董商。冷子兴走了。子兴说了一句。子兴又说了一句。"])
+    out, _ = merge(tables, shards(tables, 1), OPTIONS)
+    titles = out["entities"]["title"].to_pylist()
+    assert "子兴道" not in titles
+    assert "冷子兴" in titles
+
+
+def test_two_names_side_by_side_are_not_a_third():
+    tables = corpus(["贾珍来了。贾珍走了。贾珍坐下。" * 12, "贾珍尤氏都来了。贾珍尤氏都走了。贾珍尤氏坐下。"])
+    out, _ = merge(tables, shards(tables, 1), OPTIONS)
+    titles = out["entities"]["title"].to_pylist()
+    assert "贾珍" in titles
+    assert "贾珍尤" not in titles
+
+
 def test_nothing_found_is_a_valid_empty_graph():
     tables = corpus(["1 + 2 = 3"])
     out, stats = merge(tables, shards(tables, 1), OPTIONS)

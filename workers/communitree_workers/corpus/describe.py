@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from communitree_workers.corpus.graph import Ints, blocks, unique_pairs
+from communitree_workers.corpus.graph import Ints, unique_pairs
 from communitree_workers.corpus.markup import prose
+from communitree_workers.tables.columns import blocks
 
 #: text unit, start and end of each sentence
 Spans = tuple[Ints, Ints, Ints]

@@ -71,16 +71,6 @@ def distinct(values: Ints) -> Ints:
     return values
 
 
-def blocks(counts: Ints, most: int = 2_000_000) -> Iterator[slice]:
-    """Yield runs of rows, all of them, whose counts add up to no more than `most`, or one row whose count is above."""
-    ends = np.cumsum(counts)
-    start, before = 0, 0
-    while start < len(counts):
-        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
-        yield slice(start, stop)
-        start, before = stop, int(ends[stop - 1])
-
-
 def hex_column(ids: Iterable[str]) -> pa.Array:
     """Return ids of 32 characters as a column, without a list of them."""
     data = bytearray()

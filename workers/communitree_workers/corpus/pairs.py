@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from communitree_shared.tables import WEIGHT_SCALE
-from communitree_workers.corpus.graph import Ints, blocks
+from communitree_workers.corpus.graph import Ints
+from communitree_workers.tables.columns import blocks
 
 Floats = NDArray[np.float64]
 

@@ -28,6 +28,8 @@ Ints = NDArray[np.int64]
 _SMALL = 40
 #: Share of a lone common word's occurrences that must stand where only a noun can.
 _NOUN_SHARE = 0.25
+#: A name is so many times as frequent as itself with a character glued on by accident.
+_ACCIDENT = 6
 #: Candidates that are Python objects at a time.
 _SLICE = 50_000
 
@@ -203,8 +205,10 @@ def _without_glue(key: str, n: int, spelled: _Spelled, totals: Ints, full_names:
             if m < 0 or m == n:
                 continue
             glue = set(key[:left] + key[len(key) - right :])
-            plain = glue <= _EDGES and totals[m] * 3 >= totals[n]
-            rare = totals[n] <= 2 and totals[m] >= 10
+            known = totals[m] + (totals[full_names[core]] if full_names.get(core, m) != m else 0)
+            plain = glue <= _EDGES and known * 3 >= totals[n]
+            # What follows a name is glued on more often than what stands before it: 贾珍 尤氏, but 凤姑娘.
+            rare = totals[m] >= 10 and (totals[n] <= 2 or (left == 0 and totals[n] * _ACCIDENT <= totals[m]))
             accident = rare and left + right == 1 and (left == 0 or key[0] not in _SURNAMES)
             if (plain or accident) and (best < 0 or totals[m] > totals[best]):
                 best = m

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from communitree_workers.corpus.candidates import VERB
 from communitree_workers.corpus.describe import describe
-from communitree_workers.corpus.graph import Graph, Ints, blocks, hex_column, slices, unique_pairs
+from communitree_workers.corpus.graph import Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.corpus.pairs import weighed_pairs
 from communitree_workers.corpus.shards import FlatShards, Shard, coded, commonest
 from communitree_workers.corpus.titles import entity_id
 from communitree_workers.corpus.vocabulary import choose
+from communitree_workers.tables.columns import blocks
 
 Floats = NDArray[np.float64]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -70,6 +72,16 @@ def contained(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
     if len(known) == 0:
         return np.zeros(len(values), bool)
     return np.asarray(known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values)
+
+
+def blocks(counts: Ints, most: int = 2_000_000) -> Iterator[slice]:
+    """Yield runs of rows, all of them, whose counts add up to no more than `most`, or one row whose count is above."""
+    ends = np.cumsum(counts)
+    start, before = 0, 0
+    while start < len(counts):
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield slice(start, stop)
+        start, before = stop, int(ends[stop - 1])
 
 
 def to_lists(rows: Ints, values: pa.Array, count: int) -> pa.ListArray:

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from communitree_shared.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
-from communitree_workers.tables.columns import one_chunk
+from communitree_workers.tables.columns import blocks, lengths, one_chunk
 
 #: A corpus's tables by name.
 Tables = dict[str, pa.Table]
@@ -24,6 +25,8 @@ Tables = dict[str, pa.Table]
 #: Rows of one slice of a large table, and of one group of its file: fewer where a row may hold a page or more.
 _SLICE = 100_000
 _SLICES = {DOCUMENTS: 250, TEXT_UNITS: 1_000}
+#: Ids in the lists of one slice: what two things share may be thousands of text units.
+_VALUES = 1_000_000
 
 FINDING = pa.struct([("explanation", pa.string()), ("summary", pa.string())])
 
@@ -87,9 +90,15 @@ def to_file(name: str, table: pa.Table) -> Iterator[str]:
     It is made to conform a slice at a time: dictionary columns become plain strings that are never held all at once.
     """
     with TableFile(name) as file:
-        size = _SLICES.get(name, _SLICE)
-        for start in range(0, table.num_rows, size):
-            file.add(conform(name, table.slice(start, size)))
+        most = _SLICES.get(name, _SLICE)
+        cost = np.full(table.num_rows, max(1, _VALUES // most), dtype=np.int64)
+        for column in table.columns:
+            if pa.types.is_list(column.type):
+                cost += lengths(column)
+        for part in blocks(cost, _VALUES):
+            rows = part.stop - part.start
+            # taken, not only sliced: a cast of sliced lists casts all values before them, too
+            file.add(conform(name, table.slice(part.start, rows).take(pa.array(np.arange(rows)))))
         yield file.close()
 
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from communitree_workers.corpus.graph import blocks
+from communitree_workers.tables.columns import blocks
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
