@@ -87,10 +87,15 @@ class _Sentinels(redis.sentinel.Sentinel):
 
 
 def async_redis_client(settings: Settings) -> redis.asyncio.Redis:
-    """Return an asyncio Redis client for the loop it is first used in."""
+    """Return an asyncio Redis client for the loop it is first used in. Whoever uses it limits the time of a command.
+
+    With a timeout of its own redis-py would send by `asyncio.wait_for`, which in Python 3.11 swallows a cancellation
+    that meets the end of the sending: on a busy machine every second one.
+    """
     found = address(settings)
     retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 1)
     options = {**_OPTIONS, **found.credentials, "db": found.db, "retry": retry, "max_connections": 100}
+    options["socket_timeout"] = None
     if found.master_name:
         sentinel: Any = redis.asyncio.sentinel.Sentinel(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
         master: redis.asyncio.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)

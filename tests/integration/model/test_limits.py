@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 import redis.asyncio
 
+from communitree_shared.connect import async_redis_client
+from communitree_shared.settings import Settings
 from communitree_workers.model.limits import limiter as module
 from communitree_workers.model.limits.limiter import Limiter, Limits
+from support.stalls import Stalls, stalls
 from support.valkey import running_valkey
 
 _numbers = itertools.count()
@@ -23,7 +26,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 async def shared(valkey_url: str) -> AsyncIterator[redis.asyncio.Redis]:
-    client = redis.asyncio.Redis.from_url(valkey_url)
+    client = redis.asyncio.Redis.from_url(valkey_url, socket_timeout=None)
     yield client
     await client.aclose()
 
@@ -43,6 +46,13 @@ async def process(shared: redis.asyncio.Redis) -> AsyncIterator[MakeLimiter]:
     yield make
     for limiter in made:
         await limiter.close()
+
+
+@pytest.fixture
+async def still(shared: redis.asyncio.Redis) -> AsyncIterator[Stalls]:
+    """How long the machine stood still: a lower bound of what was let through is lower by that."""
+    async with stalls(shared.ping) as found:
+        yield found
 
 
 @pytest.fixture
@@ -79,40 +89,49 @@ async def run(seconds: float, *calls: asyncio.Task[None]) -> None:
     await asyncio.gather(*calls, return_exceptions=True)
 
 
+def lost(still: Stalls) -> float:
+    """Return the seconds that stalls may have cost: one that looks like a Redis that is away costs more than itself."""
+    return still.total + (module.AWAY + 1.0 if still.longest > 0.8 * module.PATIENCE else 0.0)
+
+
 def spawn(worker: Worker, n: int, tenant: str = "t", job: str = "j") -> list[asyncio.Task[None]]:
     return [asyncio.create_task(worker.call(tenant, job)) for _ in range(n)]
 
 
-async def test_three_processes_keep_one_limit_and_never_idle(process: MakeLimiter, name: str) -> None:
+async def test_three_processes_keep_one_limit_and_never_idle(process: MakeLimiter, name: str, still: Stalls) -> None:
     limits = Limits(name, requests_per_minute=3000)
     workers = [Worker(process(), limits, seconds=0.01) for _ in range(3)]
     started = time.monotonic()
     await run(4.0, *(call for worker in workers for call in spawn(worker, 300)))
     times = sorted(start - started for worker in workers for start, _, _ in worker.starts if start - started < 4.0)
-    assert 0.95 * 200 <= len(times) <= 1.05 * 200 + 15
+    assert 0.95 * 200 - 50 * lost(still) <= len(times) <= 1.05 * 200 + 15
     assert all(worker.starts for worker in workers)
     gaps = [b - a for a, b in itertools.pairwise(times)]
-    assert max(gaps) < 0.35
+    assert max(gaps) < 0.35 + lost(still)
 
 
-async def test_tokens_are_reserved_and_settled(process: MakeLimiter, name: str) -> None:
+async def test_tokens_are_reserved_and_settled(process: MakeLimiter, name: str, still: Stalls) -> None:
     limits = Limits(name, tokens_per_minute=60_000)  # 1,000 a second
     worker = Worker(process(), limits, tokens=500, used=100)
     started = time.monotonic()
     await run(3.0, *spawn(worker, 200))
     # By the estimate it were 6 in three seconds; each gives 400 of its 500 tokens back.
     n = sum(start - started < 3.0 for start, _, _ in worker.starts)
-    assert 20 <= n <= 36
+    assert 20 - 10 * lost(still) <= n <= 36
 
 
-async def test_a_call_larger_than_the_limit_starts_and_is_paid_off(process: MakeLimiter, name: str) -> None:
+async def test_a_call_larger_than_the_limit_starts_and_is_paid_off(
+    process: MakeLimiter, name: str, still: Stalls
+) -> None:
     worker = Worker(process(), Limits(name, tokens_per_minute=60_000), tokens=1500)
-    started = time.monotonic()
     await run(2.6, *spawn(worker, 4))
-    assert [round(start - started) for start, _, _ in worker.starts] in ([0, 1], [0, 1, 2], [0, 1, 3])
+    first, *later = (start for start, _, _ in worker.starts)
+    assert later or lost(still) > 0.5
+    for n, start in enumerate(later, 1):  # each owes 500 more tokens than a second gives
+        assert 0.5 + 1.5 * (n - 1) - 0.1 <= start - first <= 0.5 + 1.5 * n + lost(still)
 
 
-async def test_calls_in_flight_are_bounded_over_all_processes(process: MakeLimiter, name: str) -> None:
+async def test_calls_in_flight_are_bounded_over_all_processes(process: MakeLimiter, name: str, still: Stalls) -> None:
     limits = Limits(name, concurrency=10)
     workers = [Worker(process(), limits, seconds=0.1) for _ in range(3)]
     peak = 0
@@ -128,11 +147,11 @@ async def test_calls_in_flight_are_bounded_over_all_processes(process: MakeLimit
     await asyncio.gather(*(call for worker in workers for call in spawn(worker, 50)))
     watcher.cancel()
     assert peak == 10
-    assert time.monotonic() - started < 1.5 * 150 / 10 * 0.1 + 1.0
+    assert time.monotonic() - started < 1.5 * 150 / 10 * 0.1 + 1.0 + 2 * lost(still)
 
 
 async def test_a_dead_process_gives_its_places_back(
-    process: MakeLimiter, name: str, monkeypatch: pytest.MonkeyPatch
+    process: MakeLimiter, name: str, monkeypatch: pytest.MonkeyPatch, still: Stalls
 ) -> None:
     monkeypatch.setattr(module, "LEASE", 1000)
     limits = Limits(name, concurrency=2)
@@ -144,11 +163,13 @@ async def test_a_dead_process_gives_its_places_back(
         gate._pump.cancel()
     started = time.monotonic()
     permit = await process().acquire(limits, ("t", "j"), 0)
-    assert 0.5 < time.monotonic() - started < 2.0
+    assert 0.5 < time.monotonic() - started < 2.0 + lost(still)
     permit.settle(0)
 
 
-async def test_a_429_stops_all_processes_then_they_come_back_slowly(process: MakeLimiter, name: str) -> None:
+async def test_a_429_stops_all_processes_then_they_come_back_slowly(
+    process: MakeLimiter, name: str, still: Stalls
+) -> None:
     limits = Limits(name)
     one, other = process(), process()
     permits = [await one.acquire(limits, ("t", "j"), 0) for _ in range(20)]
@@ -157,9 +178,13 @@ async def test_a_429_stops_all_processes_then_they_come_back_slowly(process: Mak
         permit.settle(0, cool_down=1.0, ok=False)
     await asyncio.sleep(0.1)
     worker = Worker(other, limits, seconds=0.2)
-    await run(2.0, *spawn(worker, 200))
-    first = min(start for start, _, _ in worker.starts) - started
-    assert 0.95 <= first <= 1.6
+    running = asyncio.create_task(run(30.0, *spawn(worker, 200)))
+    while not worker.starts:
+        await asyncio.sleep(0.01)
+    first = worker.starts[0][0] - started
+    await asyncio.sleep(0.5)
+    running.cancel()
+    assert 0.95 <= first <= 1.6 + lost(still)
     assert worker.peak < 20
     await one.close()
 
@@ -179,13 +204,13 @@ async def test_tenants_share_evenly_however_many_calls_each_has(process: MakeLim
     assert abs(by_job["a"] - by_job["b"]) < 0.35 * by_job["b"]
 
 
-async def test_a_late_comer_waits_for_nobodys_backlog(process: MakeLimiter, name: str) -> None:
+async def test_a_late_comer_waits_for_nobodys_backlog(process: MakeLimiter, name: str, still: Stalls) -> None:
     worker = Worker(process(), Limits(name, requests_per_minute=1200))
     backlog = spawn(worker, 200, "early")
     await asyncio.sleep(1.0)
     started = time.monotonic()
-    await asyncio.wait_for(worker.call("late"), 5)
-    assert time.monotonic() - started < 0.6
+    await asyncio.wait_for(worker.call("late"), 20)
+    assert time.monotonic() - started < 0.6 + lost(still)
     await run(0.0, *backlog)
 
 
@@ -261,8 +286,29 @@ async def test_a_cancellation_that_was_swallowed_does_not_keep_it_from_closing(n
     call = asyncio.create_task(limiter.acquire(Limits(name, concurrency=1), ("t", "j"), 0))
     await asked.wait()
     closing = asyncio.create_task(limiter.close())
-    closed, _ = await asyncio.wait({closing}, timeout=3)
+    closed, _ = await asyncio.wait({closing}, timeout=10)
     call.cancel()
     closing.cancel()
     await asyncio.gather(call, closing, return_exceptions=True)
     assert closed
+
+
+async def test_a_command_to_redis_can_be_cancelled_at_any_moment(settings: Settings) -> None:
+    client = async_redis_client(settings)
+    await client.ping()
+
+    async def work() -> bool:
+        while True:
+            await client.ping()
+            if (task := asyncio.current_task()) and task.cancelling():
+                return False
+
+    ended = []
+    for n in range(200):
+        task = asyncio.create_task(work())
+        for _ in range(n % 12):
+            await asyncio.sleep(0)
+        task.cancel()
+        ended += await asyncio.gather(task, return_exceptions=True)
+    await client.aclose()
+    assert {type(end) for end in ended} == {asyncio.CancelledError}
