@@ -39,10 +39,19 @@ def _put(store: Store, key: str, document: Document) -> None:
     try:
         if document.path is not None and document.size > _IN_PARTS:
             store.put_file(key, str(document.path))
+            with document.path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != document.sha256:
+                store.delete(key)  # what lies at a hash is never sent again: it must not be something else
+                raise _changed(document)
             return
         data = document.data if document.path is None else document.path.read_bytes()
     except OSError as error:
         raise UsageError(f"{document.name} cannot be read any more: {error.strerror}.") from error
     if hashlib.sha256(data).hexdigest() != document.sha256:
-        raise UsageError(f"{document.name} changed while it was read.", hint="Try again when it has settled.")
+        raise _changed(document)
     store.put(key, data)
+
+
+def _changed(document: Document) -> UsageError:
+    return UsageError(f"{document.name} changed while it was read.", hint="Try again when it has settled.")
