@@ -13,7 +13,7 @@ LIMIT = 6
 
 def joined(part: list[int], edges: list[tuple[int, int, int]]) -> list[set[int]]:
     low, high, weight = (np.array([e[i] for e in edges], np.int64) for i in range(3))
-    found = without_crumbs(np.array(part, np.int64), low, high, weight, LIMIT)
+    found = without_crumbs(np.unique(part, return_inverse=True)[1], low, high, weight, LIMIT)
     return sorted(({int(i) for i in np.flatnonzero(found == p)} for p in np.unique(found)), key=min)
 
 

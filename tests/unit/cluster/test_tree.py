@@ -82,10 +82,10 @@ def test_a_split_leaves_pythons_own_generator_alone() -> None:
     graph = prepared.graph
     random.seed(3)
     before = random.getstate()
-    one = split(graph.digests, graph.low, graph.high, graph.weight, SMALL)
+    one = split(graph, SMALL)
     assert random.getstate() == before
     random.seed(4)
-    assert np.array_equal(one, split(graph.digests, graph.low, graph.high, graph.weight, SMALL))
+    assert np.array_equal(one, split(graph, SMALL))
 
 
 def test_resolution_decides_how_fine_the_roots_are() -> None:

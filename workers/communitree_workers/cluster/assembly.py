@@ -13,15 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, NO_PARENT
+from communitree_shared.tables import COMMUNITIES, NO_PARENT, RELATIONSHIPS
 from communitree_workers.cluster.graph import distinct_pairs, ranges
 from communitree_workers.cluster.measure import measured
 from communitree_workers.cluster.pieces import KINDS, Piece, stacked
 from communitree_workers.cluster.prepared import Prepared
 from communitree_workers.cluster.residual import place
 from communitree_workers.cluster.tree import Subtree
-from communitree_workers.tables.columns import Ints, to_lists
+from communitree_workers.tables.columns import Ints, one_chunk, to_lists
 from communitree_workers.tables.io import Tables, schema
+from communitree_workers.tables.memory import give_back
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def assemble(
         trees: the subtree of each root; None where it is a leaf.
         options: of the job.
     """
+    give_back()
     placed = place(prepared, roots, trees, options)
     tree = number(stacked(placed.roots))
     communities = _table(prepared, tree, options)
@@ -122,6 +124,7 @@ def _table(prepared: Prepared, tree: Numbered, options: ClusterOptions) -> pa.Ta
         c: [] for c in ("entity_ids", "relationship_ids", "text_unit_ids", "covariate_ids")
     }
     weights, keys = [], []
+    relationship_ids = one_chunk(prepared.tables[RELATIONSHIPS]["id"])
     by_id = np.asarray(pc.sort_indices(prepared.ids), np.int64)
     lines = pc.binary_join_element_wise(prepared.ids, "", "\n")
     for level in range(tree.depth):
@@ -136,7 +139,7 @@ def _table(prepared: Prepared, tree: Numbered, options: ClusterOptions) -> pa.Ta
         inside &= label[prepared.source] >= 0
         rows = np.flatnonzero(inside)
         names["relationship_ids"].append(
-            _lists(label, prepared.source[rows], rows, prepared.relationship_ids, first, count)
+            _lists(label, prepared.source[rows], prepared.relationship_rows[rows], relationship_ids, first, count)
         )
         rows = np.flatnonzero(prepared.subject >= 0)
         rows = rows[label[prepared.subject[rows]] >= 0]

@@ -24,15 +24,16 @@ def without_crumbs(part: Ints, low: Ints, high: Ints, weight: Ints, limit: int) 
     is larger than `limit`, at least two parts remain.
 
     Args:
-        part: of each member.
+        part: of each member, numbered from 0, none left out.
         low, high, weight: the edges between members.
         limit: members that a joined part may have.
     """
-    _, first, part = np.unique(part, return_index=True, return_inverse=True)
     count = np.bincount(part)
     crumbs = np.flatnonzero(count < ENOUGH)
     if len(crumbs) == 0 or len(count) == 1:
         return part
+    first = np.empty(len(count), np.int64)
+    first[part[::-1]] = np.arange(len(part))[::-1]
     one, other = part[low], part[high]
     loose = (one != other) & ((count[one] < ENOUGH) | (count[other] < ENOUGH))
     ties: defaultdict[int, dict[int, int]] = defaultdict(dict)

@@ -18,6 +18,7 @@ from communitree_workers.cluster.weak import Mentions, weak_edges
 from communitree_workers.tables.columns import Ints, flatten, one_chunk, positions, to_lists
 from communitree_workers.tables.columns import replace as with_column
 from communitree_workers.tables.io import Tables, conform, empty, schema
+from communitree_workers.tables.memory import give_back
 
 Flags = npt.NDArray[np.bool_]
 
@@ -35,7 +36,7 @@ class Prepared:
         small: members that had no edge, or were in a component of at most `max_cluster_size`.
         mentions: T(e), the text units of each member, and mass.
         unit_ids, unit_rows, unit_place: of the text units in canonical order (document, human_readable_id, id).
-        relationship_ids, source, target: relationships in canonical order, and their members; -1: none.
+        relationship_rows, source, target: relationships in canonical order, and their members; -1: none.
         covariate_ids, subject: covariates in canonical order, and their member; -1: none.
         degree: other members that a member has a relationship with.
         warnings: what a user should know, each counted.
@@ -52,7 +53,7 @@ class Prepared:
     mentions: Mentions
     unit_ids: pa.Array
     unit_rows: Ints
-    relationship_ids: pa.Array
+    relationship_rows: Ints
     source: Ints
     target: Ints
     covariate_ids: pa.Array
@@ -110,7 +111,7 @@ def prepare(tables: Tables, options: ClusterOptions) -> Prepared:
         mentions=mentions,
         unit_ids=unit_ids,
         unit_rows=unit_rows,
-        relationship_ids=one_chunk(tables[RELATIONSHIPS]["id"]).take(pa.array(order)),
+        relationship_rows=order,
         source=source[order],
         target=target[order],
         covariate_ids=one_chunk(tables[COVARIATES]["id"]).take(pa.array(covariates)),
@@ -126,8 +127,11 @@ def prepare(tables: Tables, options: ClusterOptions) -> Prepared:
         },
     )
     if options.use_lcc:
-        return _largest(prepared, component, sizes)
-    return _with_documents(_tied(prepared, component), names)
+        prepared = _largest(prepared, component, sizes)
+    else:
+        prepared = _with_documents(_tied(prepared, component), names)
+    give_back()
+    return prepared
 
 
 #: Relationships whose text units are looked up at a time: their names need much more memory than their numbers.

@@ -60,9 +60,7 @@ def split_roots(prepared: Prepared, options: ClusterOptions) -> list[Ints]:
     linked[graph.high] = True
     members = np.flatnonzero(linked)
     if len(members):
-        inner = graph.part(members)
-        found = split(inner.digests, inner.low, inner.high, inner.weight, options)
-        part[members] = count + found
+        part[members] = count + split(graph.part(members), options)
     number, _, sizes = ordered_parts(np.zeros(count, np.int64), part)
     order = np.argsort(number, kind="stable").astype(np.int64)
     return np.split(order, np.cumsum(sizes)[:-1]) if count else []
@@ -119,7 +117,7 @@ def _grow(graph: Graph, options: ClusterOptions) -> Subtree:
         for i in range(len(start)):
             inner = slice(bounds[i], bounds[i + 1])
             ends = (place[low[inner]], place[high[inner]], weight[inner])
-            found = split(graph.digests[order[start[i] : stop[i]]], *ends, options)
+            found = split(Graph(graph.digests[order[start[i] : stop[i]]], *ends), options)
             parts.append(without_crumbs(found, *ends, options.max_cluster_size))
         part = np.concatenate(parts)
         number, owner, sizes = ordered_parts(owner, part)
