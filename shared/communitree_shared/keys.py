@@ -9,6 +9,7 @@ import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from communitree_shared.errors import UsageError
 
@@ -35,6 +36,7 @@ def corpus_name(name: str) -> str:
     return normal
 
 
+@lru_cache(1024)
 def encode_name(name: str) -> str:
     """Return a corpus name in plain characters, one to one: other bytes become `_` and two hex digits."""
     return "".join(c if _PLAIN.match(c) else "".join(f"_{b:02x}" for b in c.encode()) for c in corpus_name(name))

@@ -54,6 +54,16 @@ def stage(tenant: str, job_id: str, name: str) -> str:
     return f"{PREFIX}stage:{tenant}:{job_id}:{name}"
 
 
+def request(tenant: str, job_id: str) -> str:
+    """Return the key of an open job's request, where it is small (JSON; the object store has it in any case)."""
+    return f"{PREFIX}request:{tenant}:{job_id}"
+
+
+def result(tenant: str, job_id: str) -> str:
+    """Return the key of the result of a job that ended a moment ago, where it is small (JSON; for who waits for it)."""
+    return f"{PREFIX}result:{tenant}:{job_id}"
+
+
 def callers(tenant: str, job_id: str) -> str:
     """Return the key of the calls that joined (`in|…`) or left (`out|…`) a job (set)."""
     return f"{PREFIX}callers:{tenant}:{job_id}"

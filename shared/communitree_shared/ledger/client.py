@@ -44,13 +44,17 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class Begun:
-    """What `begin` allows: the attempt number of each unit that may be worked on now."""
+    """What `begin` allows: the attempt number of each unit that may be worked on now.
+
+    `request`: the job's request (JSON), if it was wanted and the ledger has it.
+    """
 
     state: str
     deadline: float | None
     attempts: dict[str, int]
     verdicts: dict[str, str]
     outgoing: list[Outgoing]
+    request: str = ""
 
 
 class Arrival(NamedTuple):
@@ -100,21 +104,13 @@ class Ledger(QueryLedger):
     # --- jobs -----------------------------------------------------------------------------------------------
 
     def submit(
-        self,
-        tenant: str,
-        job: str,
-        record: dict[str, str],
-        first: Step,
-        *,
-        lock: str = "",
-        in_flight: str = "",
-        limits: Limits = Limits(),
-        deadline_ms: int = 0,
-    ) -> tuple[str, str, list[Outgoing]]:
+        self, tenant: str, job: str, record: dict[str, str], first: Step, *, lock: str = "", in_flight: str = "",
+        limits: Limits = Limits(), deadline_ms: int = 0, request: str = "",
+    ) -> tuple[str, str, list[Outgoing]]:  # fmt: skip
         """Record a job and its first step. Returns (`ok`|`exists`|`busy`|`shared`|`full`, detail, outgoing)."""
         reply = self._run(
             "submit", tenant, job, compact(record), compact(first.spec(tenant, job)), lock, in_flight, deadline_ms,
-            limits.jobs, limits.all_jobs, limits.units, limits.all_units,
+            limits.jobs, limits.all_jobs, limits.units, limits.all_units, request,
         )  # fmt: skip
         if reply[0] == "ok":
             return "ok", job, _outgoing(reply[1:])
@@ -139,10 +135,14 @@ class Ledger(QueryLedger):
         return self._call(lambda: list(self.redis.zrevrange(rk.jobs(tenant), 0, limit - 1)))  # type: ignore[arg-type]
 
     def finish(
-        self, tenant: str, job: str, state: str, summary: dict[str, str], ttl_s: float, reason: str = ""
-    ) -> tuple[str, list[Outgoing]]:
-        """End a job, once. Returns (`ok`|`already`|`gone`, messages of others that may go now)."""
-        reply = self._run("finish", tenant, job, state, compact(summary), int(ttl_s * 1000), reason)
+        self, tenant: str, job: str, state: str, summary: dict[str, str], ttl_s: float, reason: str = "",
+        result: str = "",
+    ) -> tuple[str, list[Outgoing]]:  # fmt: skip
+        """End a job, once. `result` (JSON, small) is kept for a minute, for those who wait for it.
+
+        Returns (`ok`|`already`|`gone`, messages of others that may go now).
+        """
+        reply = self._run("finish", tenant, job, state, compact(summary), int(ttl_s * 1000), reason, result)
         return reply[0], _outgoing(reply[1:])
 
     def cancel(self, tenant: str, job: str, call: str, ttl_s: float, reason: str = "") -> tuple[str, list[Outgoing]]:
@@ -186,15 +186,19 @@ class Ledger(QueryLedger):
         return _outgoing(self._run("step", tenant, job, compact(step.spec(tenant, job)))[1:])
 
     def begin(
-        self, tenant: str, job: str, stage: str, message: str, units: list[str], lease_s: float, allowed: int
-    ) -> Begun:
+        self, tenant: str, job: str, stage: str, message: str, units: list[str], lease_s: float, allowed: int,
+        *, wants_request: bool = False,
+    ) -> Begun:  # fmt: skip
         """Ask for leases on a message's units, and count the attempt."""
         nonce = uuid.uuid4().hex
-        reply = self._run("begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, nonce, *units)
-        state, deadline, n = reply[0], reply[1], int(reply[2])
-        verdicts = {unit: reply[3 + 2 * i] for i, unit in enumerate(units)}
-        attempts = {unit: int(reply[4 + 2 * i]) for i, unit in enumerate(units) if verdicts[unit] == "go"}
-        return Begun(state, float(deadline) if deadline else None, attempts, verdicts, _outgoing(reply[3 + 2 * n :]))
+        state, deadline, request, n, *rest = self._run(
+            "begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, nonce, int(wants_request),
+            *units,
+        )  # fmt: skip
+        verdicts = {unit: rest[2 * i] for i, unit in enumerate(units)}
+        attempts = {unit: int(rest[2 * i + 1]) for i, unit in enumerate(units) if verdicts[unit] == "go"}
+        until = float(deadline) if deadline else None
+        return Begun(state, until, attempts, verdicts, _outgoing(rest[2 * int(n) :]), request)
 
     def arrive(
         self, tenant: str, job: str, stage: str, unit: str, *, ok: bool, outcome: dict[str, Any], event: dict[str, Any]

@@ -23,13 +23,26 @@ LOOK_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Entry:
-    """A job's record and first step, the keys it holds while it runs, and when its waiting units expire (ms)."""
+    """A job's record and first step, the keys it holds while it runs, and when its waiting units expire (ms).
+
+    `request`: as JSON, so that workers need not ask the object store for it; "" where it is large.
+    """
 
     record: dict[str, str]
     first: Step
     lock: str = ""
     in_flight: str = ""
     deadline_ms: int = 0
+    request: str = ""
+
+
+#: A request of more characters is not kept in Redis: workers read it from the object store.
+SMALL = 16_384
+
+
+def dumped(request: Request) -> str:
+    """Return a request as JSON, keys sorted."""
+    return json.dumps(request.model_dump(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def entry(tenant: str, request: Request, submitted: float, correlation_id: str = "") -> Entry:
@@ -42,10 +55,12 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
         planned = request.options.get("plan_only", False)  # publishes nothing, so it may run beside an index
         lock = "" if planned else rk.corpus_lock(tenant, encode_name(request.corpus))
         return Entry(record, Step("ingest", "communitree.corpus.ingest.v1"), lock=lock)
+    kept = dumped(request)
+    kept = kept if len(kept) <= SMALL else ""
     if isinstance(request, LookRequest):
         until = submitted + LOOK_SECONDS
         record["deadline"] = f"{until:.3f}"
-        return Entry(record, Step("look", "communitree.look.v1"), deadline_ms=int(until * 1000))
+        return Entry(record, Step("look", "communitree.look.v1"), deadline_ms=int(until * 1000), request=kept)
     options = QueryOptions.model_validate(request.options)
     until = submitted + options.deadline_seconds
     for_map = until - min(RESERVE, options.deadline_seconds / 5)
@@ -55,7 +70,10 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
         "lane": "b" if options.bulk else "i",
     }  # fmt: skip
     flight = rk.in_flight(tenant, digest) if options.cache and not options.again else ""
-    return Entry(record, Step("plan", "communitree.query.plan.v1"), in_flight=flight, deadline_ms=int(for_map * 1000))
+    return Entry(
+        record, Step("plan", "communitree.query.plan.v1"), in_flight=flight, deadline_ms=int(for_map * 1000),
+        request=kept,
+    )  # fmt: skip
 
 
 def question_digest(request: QueryRequest) -> str:

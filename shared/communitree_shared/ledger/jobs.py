@@ -24,7 +24,7 @@ from communitree_shared.errors import (
 )
 from communitree_shared.keys import Keys, corpus_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
-from communitree_shared.ledger.entry import Request, entry, parse_request, question_digest
+from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
 from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
 from communitree_shared.options import IndexOptions, QueryOptions
 from communitree_shared.settings import Settings
@@ -159,7 +159,7 @@ class Jobs:
         told = entry(self.tenant, request, now, correlation_id)
         status, detail, outgoing = self.ledger.submit(
             self.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
-            deadline_ms=told.deadline_ms, limits=self._limits,
+            deadline_ms=told.deadline_ms, limits=self._limits, request=told.request,
         )  # fmt: skip
         taken = status == "ok" or (status == "exists" and self.record(job).get("state") not in ENDED)
         if taken and request.kind != "look":
@@ -194,8 +194,7 @@ class Jobs:
     def _kept(self, request: Request) -> Request:
         """Write a job's request, once: whoever submits the job again (an intake that takes over) gets the first one."""
         key = self.keys.job(request.job, "request.json")
-        data = json.dumps(request.model_dump(), ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-        if self.store.put_new(key, data):
+        if self.store.put_new(key, dumped(request).encode()):
             return request
         return parse_request(self.store.find_json(key) or request.model_dump())
 
@@ -254,7 +253,9 @@ class Jobs:
 
     def result(self, job: str) -> dict[str, Any] | None:
         """Return the result object of an ended job, or None."""
-        found: dict[str, Any] | None = self.store.find_json(self.keys.job(safe_id(job, "job"), "result.json"))
+        key = self.keys.job(safe_id(job, "job"), "result.json")
+        kept = self.ledger.value(rk.result(self.tenant, job))
+        found: dict[str, Any] | None = self.store.find_json(key) if kept is None else json.loads(kept)
         return found
 
     def cancel(self, job: str, *, call: str = "") -> str:

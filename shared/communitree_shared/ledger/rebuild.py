@@ -104,7 +104,7 @@ def _mend(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher
     def submit(in_flight: str) -> tuple[str, str]:
         status, detail, outgoing = ledger.submit(
             keys.tenant, job, told.record, told.first, lock=told.lock, in_flight=in_flight, limits=ADMITTED,
-            deadline_ms=told.deadline_ms,
+            deadline_ms=told.deadline_ms, request=told.request,
         )  # fmt: skip
         publisher.publish(outgoing)
         return status, detail

@@ -297,10 +297,12 @@ def write_once(context: UnitContext, record: dict[str, str], answer: Answer, opt
     """Write an answer unless one is there, end the job, and remember the answer of an equal question."""
     services, message = context.services, context.message
     key = context.keys.job(message.job, "result.json")
-    if not services.store.put_new(key, orjson.dumps(answer.model_dump())):
-        answer = Answer.model_validate(services.store.get_json(key))
+    data = orjson.dumps(answer.model_dump())
+    if not services.store.put_new(key, data):
+        data = services.store.get(key)
+        answer = Answer.model_validate_json(data)
     settings = services.settings
-    ended = context.finish(answer.status, {"result": key})
+    ended = context.finish(answer.status, {"result": key}, result=data)
     if ended and options.cache and answer.status in {"answered", "no_data"} and record.get("digest"):
         cached = rk.answer(message.tenant, record["digest"])
         services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))

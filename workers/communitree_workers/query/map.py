@@ -30,6 +30,8 @@ _OVERVIEW = ("overview", "概览", "anchors")
 
 #: What a reference begins with.
 _BRACKET = re.compile(r"[\[【〔［]")
+_BEFORE_STOP = re.compile(r"\s+([.,;:!?。，；：！？、])")
+_BLANKS = re.compile(r"[ \t]{2,}")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _FRACTION = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)\s*(?:/|out of|of|分之)\s*(\d+(?:\.\d+)?)\s*", re.I)
 
@@ -277,8 +279,7 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult) -> Map
 
 def _without_references(text: str) -> str:
     clean = REFERENCE.sub("", text) if _BRACKET.search(text) else text
-    clean = re.sub(r"\s+([.,;:!?。，；：！？、])", r"\1", clean)
-    return re.sub(r"[ \t]{2,}", " ", clean).strip()
+    return _BLANKS.sub(" ", _BEFORE_STOP.sub(r"\1", clean)).strip()
 
 
 def _ids(value: Any) -> list[int]:

@@ -23,6 +23,8 @@ _PART = re.compile(rf"({_SECTION})\s*[:：]?\s*[(（]?\s*({_LIST})", re.IGNORECA
 _SOURCES = re.compile(r"sources?|text\s*units?|来源|文本单元|文本|原文|资料", re.IGNORECASE)
 _MORE = re.compile(r"more|更多|其他|等|[+＋]", re.IGNORECASE)
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)")
+_HEAD = re.compile(r"^(?:Data|数据|引用)\s*[:：]\s*", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
 #: A range wider than this is no range of ids.
 _WIDEST = 50
 
@@ -30,7 +32,7 @@ _WIDEST = 50
 def parts_of(reference: str) -> list[tuple[str, list[int], bool]]:
     """Return `(kind, ids, more)` of each part of a reference; kind is `reports` or `sources`."""
     body = reference.strip("[]【】〔〕［］ ")
-    body = re.sub(r"^(?:Data|数据|引用)\s*[:：]\s*", "", body, flags=re.IGNORECASE)
+    body = _HEAD.sub("", body)
     out = []
     for match in _PART.finditer(body):
         kind = "sources" if _SOURCES.fullmatch(match[1]) else "reports"
@@ -43,7 +45,7 @@ def _numbers(text: str) -> list[int]:
     for first, last in _RANGE.findall(text):
         if 0 < int(last) - int(first) <= _WIDEST:
             ids.extend(range(int(first), int(last) + 1))
-    ids += [int(number) for number in re.findall(r"\d+", text)]
+    ids += [int(number) for number in _DIGITS.findall(text)]
     return list(dict.fromkeys(ids))
 
 

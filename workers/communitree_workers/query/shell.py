@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -96,7 +97,12 @@ def asked(context: UnitContext, request: QueryRequest, options: QueryOptions) ->
 
 def answer_language(question: str, options: QueryOptions) -> str:
     """Return the language of the answer: as asked for, else the question's."""
-    return options.answer.language or read_question(question).language
+    return options.answer.language or _language_of(question)
+
+
+@lru_cache(256)
+def _language_of(question: str) -> str:
+    return read_question(question).language
 
 
 def prices(context: UnitContext) -> dict[str, ModelSettings]:

@@ -28,6 +28,9 @@ T = TypeVar("T")
 #: Bytes above which a table is written through a file, in pieces: ids that rows repeat take a tenth of that here.
 _LARGE = 8 * 2**20
 
+#: A result of more bytes is not kept in Redis.
+_SMALL_RESULT = 65_536
+
 
 @dataclass
 class Outcome:
@@ -206,14 +209,20 @@ class UnitContext:
         """Return the messages that carry these units."""
         return stage.messages(self.message.tenant, self.message.job, units, local=local, per_message=per_message)
 
-    def finish(self, state: str, summary: dict[str, str], reason: str = "", ttl: float | None = None) -> bool:
-        """End the job; returns whether it was this call that ended it."""
+    def finish(
+        self, state: str, summary: dict[str, str], reason: str = "", ttl: float | None = None, result: bytes = b""
+    ) -> bool:
+        """End the job; returns whether it was this call that ended it.
+
+        `result`: its result object, which is stored already; who waits for it gets a small one from the ledger.
+        """
         services, message = self.services, self.message
         keep, marker = services.settings.job_ttl if ttl is None else ttl, self.keys.open_job(message.job)
         stored = "result" in summary
         if stored:  # The end can be read from the object store. Afterwards nobody would come back for the marker.
             services.store.delete(marker)
-        status, outgoing = services.ledger.finish(message.tenant, message.job, state, summary, keep, reason)
+        told = result.decode() if len(result) <= _SMALL_RESULT else ""
+        status, outgoing = services.ledger.finish(message.tenant, message.job, state, summary, keep, reason, told)
         services.publisher.publish(outgoing)
         if not stored:
             services.store.delete(marker)

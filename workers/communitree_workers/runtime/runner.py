@@ -27,6 +27,7 @@ from communitree_shared.errors import (
     InfrastructureError,
     NewerMessage,
     ServerRefuses,
+    UsageError,
 )
 from communitree_shared.ledger.client import Arrival
 from communitree_shared.messages import Message, Unit, parse_message
@@ -60,11 +61,12 @@ class Runner:
         """Work on one message as it came from the broker. Never raises for a bad one."""
         try:
             message = parse_message(body)
+            request = self.services.keys(message.tenant).job(message.job, "request.json")
         except NewerMessage as newer:
             log.info("%s", newer)
             aside.park(self.services.ledger, aside.queue_of_body(body), body, self.services.settings.job_ttl)
             return
-        except BadInput as bad:
+        except (BadInput, UsageError) as bad:
             log.error("a message was dropped: %s", bad)
             return
         crash.acting(_short(message.task))
@@ -72,8 +74,9 @@ class Runner:
         clock.sync(self.services.ledger.redis)
         begun = self.services.ledger.begin(
             message.tenant, message.job, message.stage, message.id, [u.id for u in message.units], settings.lease,
-            settings.max_attempts,
+            settings.max_attempts, wants_request=not self.services.knows(request),
         )  # fmt: skip
+        self.services.learn(request, begun.request)
         self._publish(begun.outgoing)
         until = min((d for d in (message.deadline, begun.deadline) if d), default=None)
         units = [u for u in message.units if begun.verdicts[u.id] == "go"]

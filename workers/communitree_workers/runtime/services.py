@@ -94,6 +94,16 @@ class Services:
 
         return self.objects.get(key, read)
 
+    def knows(self, key: str) -> bool:
+        """Say whether an object is in the cache."""
+        return self.objects.peek(key) is not None
+
+    def learn(self, key: str, text: str) -> None:
+        """Put an immutable object, of which the ledger has told, into the cache; "" is none."""
+        if text:
+            data = text.encode()
+            self.objects.get(key, lambda: (data, len(data)))
+
     def part(self, key: str, offset: int, length: int) -> bytes:
         """Return a part of an immutable object. Many small parts of a large one cost one request for each block.
 

@@ -1,12 +1,14 @@
 -- Before work: is it wanted, is it done, does another hold it, was it tried too often?
--- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, nonce of this call, unit …
+-- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, nonce of this call,
+--       whether the job's request is wanted (0/1), unit …
 -- A call whose reply was lost may be repeated: the nonce shows that the lease was given to it, and nothing is counted.
--- Returns {job state, deadline, n, then per unit: verdict, attempt; then outbox triples}
+-- Returns {job state, deadline, request or '', n, then per unit: verdict, attempt; then outbox triples}
 -- verdict: go | done | leased | poison | gone
 local t, j, s = ARGV[1], ARGV[2], ARGV[3]
 local token, lease, allowed = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local state = job_state(t, j)
-local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', #ARGV - 8}
+local request = ARGV[9] == '1' and redis.call('GET', P .. 'request:' .. t .. ':' .. j) or ''
+local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', request, #ARGV - 9}
 local out = {}
 local key = stage_key(t, j, s)
 local at = now()
@@ -32,7 +34,7 @@ if wanted and state == 'queued' then
   redis.call('HSET', job_key(t, j), 'state', 'running', 'started', at)
   event(t, j, 'job.started', {})
 end
-for i = 9, #ARGV do
+for i = 10, #ARGV do
   local unit = ARGV[i]
   local verdict, attempt = 'gone', 0
   if wanted then

@@ -209,7 +209,7 @@ local function sweep(t, j, ttl_ms, out)
   for _, kind in ipairs({'job:', 'stages:', 'attempts:', 'events:', 'callers:'}) do
     redis.call('PEXPIRE', P .. kind .. t .. ':' .. j, ttl_ms)
   end
-  redis.call('UNLINK', P .. 'plan:' .. t .. ':' .. j)
+  redis.call('UNLINK', P .. 'request:' .. t .. ':' .. j, P .. 'plan:' .. t .. ':' .. j)
   redis.call('ZREM', P .. 'open', t .. '|' .. j)
   redis.call('ZREM', P .. 'deadlines', t .. '|' .. j)
   local lock = redis.call('HGET', job_key(t, j), 'lock')

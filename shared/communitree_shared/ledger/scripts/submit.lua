@@ -1,5 +1,6 @@
 -- ARGV: tenant, job, record (JSON object of strings), step (JSON), corpus lock key or '', in-flight key or '',
---       deadline (ms, 0: none), then the limits: open jobs of a tenant, of all, waiting units of a tenant, of all
+--       deadline (ms, 0: none), then the limits: open jobs of a tenant, of all, waiting units of a tenant, of all;
+--       the request (JSON) or ''
 -- A caller is named by the job it asked for: the same call made again counts once.
 -- Returns {status, …}: 'ok' + outbox triples | 'exists' job | 'busy' job | 'shared' job | 'full' what is full
 local t, j = ARGV[1], ARGV[2]
@@ -39,6 +40,7 @@ redis.call('ZADD', P .. 'open', at, t .. '|' .. j)
 if tonumber(ARGV[7]) > 0 then redis.call('ZADD', P .. 'deadlines', ARGV[7], t .. '|' .. j) end
 if lock ~= '' then redis.call('SET', lock, j) end
 if flight ~= '' then redis.call('SET', flight, j) end
+if ARGV[12] ~= '' then redis.call('SET', P .. 'request:' .. t .. ':' .. j, ARGV[12]) end
 event(t, j, 'job.submitted', {'kind', record.kind, 'corpus', record.corpus})
 open_step(t, j, cjson.decode(ARGV[4]), out)
 return {'ok', unpack(out)}
