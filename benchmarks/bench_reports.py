@@ -1,9 +1,10 @@
 """The evidence of community reports beside GraphRAG's, on the same planted corpora and communities, in one run.
 
-For each size: CPU seconds to build the contexts of all communities (counting every row's tokens included), the floor
-of tokenising every row once, and for the slots (community, relationship inside it) where each relationship is: in its
-community's prompt, behind a child report in it, known by a counted row or a child's title and summary, or left out.
-`foreign` is the share of the relationships in prompts that do not belong to the community.
+For each size: CPU seconds to build the contexts of all communities (counting every row's tokens included), the
+"floor" of tokenising every row once, one by one, and for the slots (community, relationship inside it) where each
+relationship is: in its community's prompt, behind a child report in it, counted in a pair row of it, known only by what
+a child's report, or its title and summary, tells in sum, or left out. `foreign` is the share of the relationships in
+prompts that do not belong to the community.
 
 GraphRAG's side is `build_local_context` as `create_community_reports` calls it; it builds every context before the
 first report exists, so that no child report can stand in. Ours gets stand-ins of the length of a model's report, whose
@@ -116,13 +117,19 @@ def ours(tables: Tables, encoding: str) -> Side:
     inside = dict(
         zip(*(tables[names.COMMUNITIES][c].to_pylist() for c in ("community", "relationship_ids")), strict=True)
     )
+    ids = tables[names.RELATIONSHIPS]["id"].to_pylist()
+    below = dict(zip(*(tables[names.COMMUNITIES][c].to_pylist() for c in ("community", "children")), strict=True))
     children: dict[int, ChildReport] = {}
     for level in reversed(builder.levels()):
-        made, spent = timed(lambda level=level, below=children: builder.build(level, below))  # type: ignore[misc]
+        made, spent = timed(lambda level=level, known=children: builder.build(level, known))  # type: ignore[misc]
         side.cpu += spent
         for evidence in made:
             side.slots.update({state: n["relationships"] for state, n in evidence.record["counts"].items()})
             side.slots["foreign"] += len(set(evidence.record["relationships"]) - set(inside[evidence.community]))
+            behind = {row for child in below[evidence.community] or () for row in inside[child]}
+            pale = evidence.gaps["aggregated"].get("relationships", [])
+            side.slots["paired"] += sum(ids[row] not in behind for row in pale)
+            side.slots["summed up"] += sum(ids[row] in behind for row in pale)
             side.complete += not any(evidence.record["counts"][s]["relationships"] for s in ("aggregated", "omitted"))
             side.communities += 1
         children = {evidence.community: stand_in(evidence, encoding) for evidence in made}
@@ -181,7 +188,8 @@ def show(entities: int, mine: Side, peer: Side | None, base: float) -> None:
     line("  times the floor", lambda side: f"{side.cpu / base:.2f}")
     line("relationships in the prompt", lambda side: side.share("direct"))
     line("  behind child reports", lambda side: side.share("through"))
-    line("  counted, or by a child's summary", lambda side: side.share("aggregated"))
+    line("  counted in a pair row", lambda side: side.share("paired"))
+    line("  only summed up by a child", lambda side: side.share("summed up"))
     line("  left out (ours: counted and named)", lambda side: side.share("omitted"))
     line("foreign relationships in prompts", Side.foreign)
     line("communities with all in or behind it", lambda side: str(side.complete))
