@@ -36,7 +36,8 @@ def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = 
 def account_lines(account: Account) -> list[Text]:
     """Return what happened to everything on the way: selection, coverage, batches, points, citations, cost."""
     batches, points, reports, llm = account.batches, account.points, account.reports, account.llm
-    lines = [*selection_lines(account.selection)]
+    what = "text unit" if account.selection.strategy == "texts" else "report"
+    lines = [*selection_lines(account.selection, units=reports.selected if what == "text unit" else None)]
     coverage = account.coverage
     lines.append(
         f"covers {share(coverage.entities)} of entities; {share(coverage.text_units_assigned)} of text units are "
@@ -50,12 +51,10 @@ def account_lines(account: Account) -> list[Text]:
         f"points: {points.produced:,} = {points.used:,} used + {points.duplicate:,} duplicate "
         f"+ {points.zero:,} irrelevant + {points.dropped:,} dropped; {points.in_answer:,} in the answer"
     )
-    silent = (
-        f"; {plural(len(reports.silent), 'report')} no point cites: {_ids(reports.silent)}" if reports.silent else ""
-    )
+    silent = f"; {plural(len(reports.silent), what)} no point cites: {_ids(reports.silent)}" if reports.silent else ""
     lines.append(
         f"citations: {account.citations.verified:,} verified, {account.citations.unverified:,} not; "
-        f"{reports.cited:,} of {plural(reports.selected, 'report')} cited{silent}"
+        f"{reports.cited:,} of {plural(reports.selected, what)} cited{silent}"
     )
     models = listed(sorted(set(account.settings.models.values())), 3)
     calls = f"{plural(llm.calls, 'call')}{f' to {models}' if models else ''}, {llm.cached:,} from cache, "
@@ -72,11 +71,15 @@ _BATCH_WORDS = {
 }  # fmt: skip
 
 
-def selection_lines(selection: Selection) -> list[str]:
-    """Return which reports were chosen and why; what ends above the wanted granularity; what was pruned."""
+def selection_lines(selection: Selection, units: int | None = None) -> list[str]:
+    """Return what was chosen and why; what ends above the wanted granularity; what was pruned or did not fit.
+
+    `units`: so many text units were read, and no reports.
+    """
+    read = plural(selection.reports, "report") if units is None else plural(units, "text unit")
     levels = ", ".join(f"level {k}: {v:,}" for k, v in sorted(selection.levels.items(), key=lambda i: int(i[0])))
     lines = [
-        f"read {plural(selection.reports, 'report')}, {selection.tokens:,} tokens ({selection.strategy}"
+        f"read {read}, {selection.tokens:,} tokens ({selection.strategy}"
         + (f": {selection.why}" if selection.why else "")
         + ")"
         + (f"; {levels}" if levels else "")
@@ -85,8 +88,9 @@ def selection_lines(selection: Selection) -> list[str]:
     if finest.count:
         lines.append(f"{plural(finest.count, 'branch', 'branches')} end above the wanted granularity")
     if selection.pruned.count:
+        why = "pruned as irrelevant" if selection.strategy in ("relevant", "dynamic") else "left out for the budget"
         lines.append(
-            f"pruned as irrelevant: {plural(selection.pruned.count, 'community', 'communities')} with "
+            f"{why}: {plural(selection.pruned.count, 'community', 'communities')} with "
             f"{plural(selection.pruned.text_units, 'text unit')}"
         )
     return lines

@@ -24,6 +24,7 @@ from communitree_shared.results import (
     Plan,
     Point,
     PointsAccount,
+    Pruned,
     ReportsAccount,
     Selection,
     Tree,
@@ -85,6 +86,17 @@ def test_an_account_names_every_loss() -> None:
     assert "20 = 11 used + 3 duplicate + 5 irrelevant + 1 dropped; 9 in the answer" in said
     assert "7 verified, 1 not; 10 of 12 reports cited; 2 reports no point cites: 4, 7" in said
     assert "! one batch failed: timeout" in said
+
+
+def test_an_account_says_what_was_read_and_why_something_was_not() -> None:
+    reports = ReportsAccount(selected=146, cited=31, silent=list(range(115)))
+    texts = text(*account_lines(Account(selection=Selection(strategy="texts", tokens=9), reports=reports)))
+    assert "read 146 text units, 9 tokens" in texts
+    assert "31 of 146 text units cited; 115 text units no point cites" in texts
+    assert "report" not in texts
+    left = Pruned(count=3, text_units=2)
+    for strategy, words in (("budget", "left out for the budget: 3"), ("relevant", "pruned as irrelevant: 3")):
+        assert words in text(*account_lines(Account(selection=Selection(strategy=strategy, pruned=left))))
 
 
 def plan(strategy: str, **more: Any) -> Plan:

@@ -219,5 +219,6 @@ def _warnings(account: Account, reduced: Reduced, status: QueryStatus, language:
         out.append(say("warn.unverified", language, count=account.citations.unverified))
     if account.reports.silent and status in ("answered", "partial"):
         count, reports = len(account.reports.silent), account.reports.selected
-        out.append(say("warn.silent", language, count=count, reports=reports))
+        kind = "warn.silent_texts" if account.selection.strategy == "texts" else "warn.silent"
+        out.append(say(kind, language, count=count, reports=reports))
     return out

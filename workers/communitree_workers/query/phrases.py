@@ -11,8 +11,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "在{limit}之内最细的一刀：{reports} 份报告，优先细化每个词元收益最大的分支",
     ),
     "why.budget_roots": (
-        "{limit} does not hold all top-level reports: the heaviest for their size are read",
-        "{limit}放不下全部顶层报告：读取单位篇幅内最重的那些",
+        "not all top-level reports fit {limit}: the heaviest for their size are read",
+        "顶层报告不能全部放进{limit}：读取单位篇幅内最重的那些",
     ),
     "why.stable": (
         " (stable: only the core, which never gets coarser as the budget grows)",
@@ -117,6 +117,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "warn.silent": (
         "{count} of {reports} reports that were read are cited by no point; `ask --again` reads them once more.",
         "读过的 {reports} 份报告中有 {count} 份没有被任何要点引用；可用 `ask --again` 以更小的批次再读一遍。",
+    ),
+    "warn.silent_texts": (
+        "{count} of {reports} text units that were read are cited by no point.",
+        "读过的 {reports} 个文本单元中有 {count} 个没有被任何要点引用。",
     ),
     "warn.audit": (
         "Audit: {sample} pruned communities were read all the same; {count} points rest on them alone or in part.",

@@ -98,7 +98,8 @@ def silent(
     """Return the silent reports of an earlier job as a selection, and options that cut smaller batches.
 
     Raises:
-        UsageError: that job's answer is gone, was given from another version, or no report of it is silent.
+        UsageError: that job's answer is gone, was given from another version, read text units instead of reports, or
+            no report of it is silent.
     """
     found = context.services.store.find_json(context.keys.job(options.again, "result.json"))
     if not found:
@@ -108,13 +109,18 @@ def silent(
             f"Job {options.again} read other reports than {request.corpus!r} has now: it has been indexed since.",
             hint="Ask the question again.",
         )
+    strategy = found["account"]["selection"]["strategy"]
+    if strategy == "texts":
+        raise UsageError(
+            f"Job {options.again} read text units, not reports: only silent reports can be read again.",
+            hint="Ask the question with `--texts` and smaller batches (`--max-context-tokens`).",
+        )
     ids = [c for c in found["account"]["reports"]["silent"] if c in view.node]
     if not ids:
         raise UsageError(f"No report of job {options.again} is silent: there is nothing to read again.")
     nodes = np.array(sorted(view.node[c] for c in ids), dtype=np.int64)
     language = answer_language(found["question"], options)
     choice = Choice(nodes, say("why.again", language, count=len(ids), job=options.again), finest=False)
-    strategy = found["account"]["selection"]["strategy"]
     selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
     size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
     batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
