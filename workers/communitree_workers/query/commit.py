@@ -302,10 +302,12 @@ def write_once(context: UnitContext, record: dict[str, str], answer: Answer, opt
         data = services.store.get(key)
         answer = Answer.model_validate_json(data)
     settings = services.settings
-    ended = context.finish(answer.status, {"result": key}, result=data)
-    if ended and options.cache and answer.status in {"answered", "no_data"} and record.get("digest"):
-        cached = rk.answer(message.tenant, record["digest"])
+    cacheable = options.cache and answer.status in {"answered", "no_data"} and record.get("digest")
+    cached = rk.answer(message.tenant, record["digest"]) if cacheable else ""
+    if cached:  # before the end is told: who asks the same at once finds it
         services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
+    if not context.finish(answer.status, {"result": key}, result=data) and cached:
+        services.ledger.redis.delete(cached)  # it was cancelled just now
 
 
 def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
