@@ -128,6 +128,7 @@ def _table(prepared: Prepared, tree: Numbered, options: ClusterOptions) -> pa.Ta
     by_id = np.asarray(pc.sort_indices(prepared.ids), np.int64)
     lines = pc.binary_join_element_wise(prepared.ids, "", "\n")
     for level in range(tree.depth):
+        give_back()  # of the level above: its lists stay, and so would half as much again
         ids, label = tree.at(level)
         first, count = int(ids[0]), len(ids)
         held = np.flatnonzero(label >= 0)
