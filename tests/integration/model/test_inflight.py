@@ -86,6 +86,18 @@ async def test_none_is_not_kept(shared: redis.asyncio.Redis, key: str) -> None:
     assert await cache.cached(key, 60, nothing) == (None, False)
 
 
+async def test_what_cannot_be_stored_gives_its_lease_back(shared: redis.asyncio.Redis, key: str) -> None:
+    cache = CallCache(shared, "communitree")
+
+    async def odd() -> object:
+        return object()
+
+    with pytest.raises(TypeError):
+        await cache.cached(key, 60, odd)
+    assert not await shared.exists(f"communitree:cache:default:{key}:lease")
+    assert (await cache.cached(key, 60, Work()))[1] is False
+
+
 async def test_one_callers_end_is_not_the_others(shared: redis.asyncio.Redis, key: str) -> None:
     cache, work = CallCache(shared, "communitree"), Work(0.2)
     first = asyncio.create_task(cache.cached(key, 60, Work(5.0)))

@@ -109,10 +109,10 @@ class CallCache:
                 return orjson.loads(found), True
             try:
                 value = await compute()
+                outcome = None if value is None else orjson.dumps(value)
             except BaseException:
                 await self._finished(name, token, b"", 0)
                 raise
-            outcome = None if value is None else orjson.dumps(value)
             await self._finished(name, token, outcome or b"", ttl)
             return value, False
         except Exception as error:
