@@ -133,12 +133,11 @@ class Supervisor:
         tell_ready()
 
     def _watch(self, wake: socket.socket, guard: Guard, ready: Callable[[], None]) -> None:
-        waiting = self._ready
+        told = self._ready  # read until the end: workers that are started again tell it, too
+        assert told is not None
+        waiting = True
         while not self._signals:
             guard.check()
-            if waiting and {child.pid for child in self._workers} <= waiting.hear():
-                waiting = None
-                ready()
             for children in (self._servers.children, self._workers):
                 for i, child in enumerate(children):
                     if child.spec.name not in self._due and (code := child.poll()) is not None:
@@ -149,9 +148,13 @@ class Supervisor:
                         del self._due[child.spec.name]
                         children[i] = Child(child.spec)
                         guard.add(children[i])
+            serving = told.hear()
+            if waiting and all(c.pid in serving and c.spec.name not in self._due for c in self._workers):
+                waiting = False
+                ready()
             now = time.monotonic()
             nap = min([1.0, *(max(0.0, when - now) for when in self._due.values())])
-            if wake in select.select([wake, *([waiting.socket] if waiting else [])], [], [], nap)[0]:
+            if wake in select.select([wake, told.socket], [], [], nap)[0]:
                 wake.recv(4096)
 
     def _plan_restart(self, child: Child, code: int) -> None:
@@ -176,11 +179,11 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 self._home.stack_file.unlink(missing_ok=True)
         stop(self._workers, hurry)
+        if self._ready is not None:
+            self._ready.close()  # while the folder is locked: afterwards that path may be the next stack's
         self._servers.stop(hurry)
         if guard is not None:
             guard.close()
-        if self._ready is not None:
-            self._ready.close()
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[socket.socket]:
