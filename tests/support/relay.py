@@ -1,4 +1,4 @@
-"""A TCP relay in front of a real server that can make it go away, be slow, or answer with an error of our choice.
+"""A TCP relay in front of a real server that can make it go away, be slow or silent, or answer with our own errors.
 
 `with relay("127.0.0.1:9000") as r:` … `r.down()`, `r.slow(3)`, `r.reply(503, "SlowDown")`, `r.up()`. Whatever changes,
 open connections are cut, so that everyone meets the change. `r.tries` counts connections and, while it answers itself,
@@ -47,6 +47,10 @@ class Relay:
         """Hold each piece that the server sends for so long."""
         self._become("slow", seconds)
 
+    def silent(self) -> None:
+        """Take requests and answer none."""
+        self._become("silent")
+
     def reply(self, status: int, code: str = "", *, spares: Spares = lambda method, path: False) -> None:
         """Answer requests with an S3 error, except those that are spared."""
         self._become("reply", status, code, spares)
@@ -70,6 +74,9 @@ class Relay:
                 _cut(client)
             elif mode[0] == "reply":
                 self._answer(client, *mode[1:])
+            elif mode[0] == "silent":
+                while client.recv(65536):
+                    pass
             else:
                 self._relay(client, mode[1] if mode[0] == "slow" else 0.0)
         except OSError:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from redis.exceptions import RedisError
 
+from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.keys import Keys
@@ -53,32 +54,35 @@ def error_of(record: Mapping[str, str]) -> dict[str, Any]:
     return body if isinstance(body, dict) else {"message": str(body)}
 
 
-def write_ends(store: Store, ledger: Ledger, prefix: str, alive: Callable[[], object] = lambda: None) -> int:
-    """Write the ends that the object store does not know yet, and take away their markers; return how many.
+def write_ends(store: Store, ledger: Ledger, prefix: str) -> None:
+    """Write the ends that the object store does not know yet, and take away their markers.
+
+    One that the store does not take stays on the list, behind the others: next time these have their turn first.
 
     Raises:
-        InfrastructureError: the store takes no writes; what is left stays on the list.
+        InfrastructureError: the store took not all of them.
     """
-    members: Any = ledger.redis.zrange(rk.UNWRITTEN, 0, MOST - 1)
-    if not members:
-        return 0
 
-    def written(member: str) -> str:
+    def fault(member: str) -> InfrastructureError | None:
         tenant, job = member.split("|")
         try:
             _write(store, ledger.record(tenant, job), Keys(tenant, prefix), job)
-        except (InfrastructureError, RedisError):
+        except InfrastructureError as error:
+            ledger.redis.zadd(rk.UNWRITTEN, {member: clock.now() * 1000}, xx=True)
+            return error
+        except RedisError:
             raise
-        except Exception:  # one that cannot be written must not keep the others from it
+        except Exception:  # it would be as wrong the next time
             log.exception("the end of job %s of %s cannot be written", job, tenant)
-        return member
+        ledger.redis.zrem(rk.UNWRITTEN, member)
+        return None
 
+    members: Any = ledger.redis.zrange(rk.UNWRITTEN, 0, MOST - 1)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for some in (members[:1], members[1:]):  # the first one finds out whether the store answers
-            for member in pool.map(written, map(str, some)):
-                ledger.redis.zrem(rk.UNWRITTEN, member)
-                alive()
-    return len(members)
+            faults = [error for error in pool.map(fault, map(str, some)) if error is not None]
+            if faults:
+                raise faults[0]
 
 
 def _write(store: Store, record: Mapping[str, str], keys: Keys, job: str) -> None:

@@ -7,7 +7,6 @@ A healthy system gives it nothing to do.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -45,7 +44,9 @@ class Reconciler:
         self.store = store
         self.ledger = ledger
         self.publisher = publisher
-        self._asked_once = Store(settings, patience=0)  # a store that is away must not hold up a tick
+        self._asked_once = Store(settings, patience=0)  # where it is away, the next tick is soon enough
+        self.writer: threading.Thread | None = None  # of the ends of jobs
+        self._unwritten = Knocks("writing the ends of jobs", log)
         self._server = ""
         self._epoch = 0
         self._kept = 0.0
@@ -102,8 +103,27 @@ class Reconciler:
         if found:
             log.info("publishing again: %s", ", ".join(f"{why} {out.member}" for why, out in found[:5]))
             self.publisher.publish([out for _, out in found])
-        with contextlib.suppress(InfrastructureError):  # then at a later tick
-            write_ends(self._asked_once, self.ledger, self.settings.s3_prefix, self._still_elected)
+        self._start_writer()
+
+    def _start_writer(self) -> None:
+        """Let ends be written by a thread of their own, unless it still runs: a store may hang, a tick must not."""
+        if self.writer is not None and self.writer.is_alive():
+            return
+        if not self.ledger.redis.exists(rk.UNWRITTEN):
+            self._unwritten.over()
+            return
+        self.writer = threading.Thread(target=self._write_ends, name="ends", daemon=True)
+        self.writer.start()
+
+    def _write_ends(self) -> None:
+        crash.acting("reconciler")
+        try:
+            write_ends(self._asked_once, self.ledger, self.settings.s3_prefix)
+            self._unwritten.over()
+        except (InfrastructureError, redis.RedisError, OSError) as error:
+            self._unwritten.met(error, self.settings.reconciler_tick)  # a later tick tries again
+        except Exception:
+            log.exception("the ends of jobs were not written; it is tried again")
 
     def lost_writes(self) -> bool:
         """Say whether Redis may have lost writes since the last tick: another process answers, or the epoch fell.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +26,7 @@ from communitree_shared.store import Store
 from support.relay import Relay, relay
 
 T = "default"
+_numbers = itertools.count()
 FULL = {"code": "refused", "message": "The object store is full.", "hint": "Give it space."}
 
 
@@ -53,9 +57,19 @@ def index(jobs: Jobs) -> str:
 
 
 def tick(jobs: Jobs, reconciler: Reconciler) -> None:
-    """Let the store's next turn come; then one tick."""
+    """Let the store's next turn come; then one tick, and what it has begun."""
     jobs.store.trouble._next = 0.0
     reconciler.tick()
+    if reconciler.writer is not None:
+        reconciler.writer.join(30)
+        assert not reconciler.writer.is_alive()
+
+
+def failed(jobs: Jobs) -> str:
+    """A corpus job that a server's refusal has ended."""
+    job = jobs.submit_index(f"d{next(_numbers)}", [{"name": "a", "sha256": "0" * 64, "size": 1}], IndexOptions()).job
+    jobs.ledger.finish(T, job, "failed", {"error": json.dumps(FULL)}, 60, FULL["message"])
+    return job
 
 
 def test_a_job_that_a_full_store_ended_is_written_down_when_it_has_room(jobs: Jobs, wire: Relay) -> None:
@@ -106,7 +120,7 @@ def test_an_answer_that_was_written_first_stays(jobs: Jobs) -> None:
     answer = without_result(job, "answered", "", {}, {"kind": "query", "corpus": "c"})
     jobs.store.put_json(jobs.keys.job(job, "result.json"), answer.model_dump())
     jobs.ledger.finish(T, job, "failed", {}, 60, "its end could not be written")
-    reconciler.tick()
+    tick(jobs, reconciler)
     assert (jobs.result(job) or {})["status"] == "answered"
 
 
@@ -117,7 +131,49 @@ def test_a_job_that_was_deleted_meanwhile_leaves_nothing(jobs: Jobs) -> None:
     jobs.ledger.finish(T, job, "failed", {}, 60, "its end could not be written")
     jobs.ledger.redis.delete(rk.job(T, job))
     jobs.store.delete_all(list(jobs.store.keys(jobs.keys.job(job, ""))))
-    reconciler.tick()
+    tick(jobs, reconciler)
     assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
     assert not list(jobs.store.keys(jobs.keys.jobs()))
     assert not jobs.store.exists(jobs.keys.open_job(job))
+
+
+def test_a_store_that_takes_requests_and_answers_none_holds_up_no_tick(jobs: Jobs, wire: Relay) -> None:
+    reconciler = ticking(jobs)
+    reconciler.tick()
+    failed(jobs)
+    wire.silent()
+    reconciler.tick()
+    writer = reconciler.writer
+    assert writer is not None
+    end = time.monotonic() + 20
+    while not wire.tries:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    reconciler.tick()  # while that request hangs
+    assert writer.is_alive()
+    assert reconciler.writer is writer  # one at a time
+    wire.up()
+    writer.join(20)
+    tick(jobs, reconciler)
+    assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
+
+
+def test_an_end_that_the_store_does_not_take_keeps_no_other_waiting_and_is_told_of_once(
+    jobs: Jobs, wire: Relay, caplog: pytest.LogCaptureFixture
+) -> None:
+    reconciler = ticking(jobs)
+    reconciler.tick()
+    refused, taken, later = failed(jobs), failed(jobs), failed(jobs)
+    wire.reply(403, "AccessDenied", spares=lambda method, path: refused not in path)
+    caplog.set_level(logging.WARNING, logger="communitree_shared.ledger.reconciler")
+    tick(jobs, reconciler)
+    assert jobs.ledger.redis.zrange(rk.UNWRITTEN, 0, -1) == [f"{T}|{job}" for job in (taken, later, refused)]
+    tick(jobs, reconciler)
+    tick(jobs, reconciler)
+    assert jobs.ledger.redis.zrange(rk.UNWRITTEN, 0, -1) == [f"{T}|{refused}"]
+    assert [(jobs.result(job) or {})["error"] for job in (taken, later)] == [FULL, FULL]
+    (told,) = [r.message for r in caplog.records if r.message.startswith("writing the ends of jobs waits: ")]
+    assert "AccessDenied" in told
+    wire.up()
+    tick(jobs, reconciler)
+    assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
