@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO
 
 from communitree.sources import Document
 from communitree_shared.errors import UsageError
@@ -38,19 +39,54 @@ def upload(
 def _put(store: Store, key: str, document: Document) -> None:
     try:
         if document.path is not None and document.size > _IN_PARTS:
-            store.put_file(key, str(document.path))
             with document.path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if digest != document.sha256:
-                store.delete(key)  # what lies at a hash is never sent again: it must not be something else
-                raise _changed(document)
+                store.put_file(key, _Watched(file, document), document.size)
             return
         data = document.data if document.path is None else document.path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{document.name} cannot be read any more: {error.strerror}.") from error
+        raise _unreadable(document, error) from error
     if hashlib.sha256(data).hexdigest() != document.sha256:
         raise _changed(document)
     store.put(key, data)
+
+
+class _Watched:
+    """A file on its way into the store: its last bytes are handed out only if all are those of its first reading.
+
+    What lies at a hash is never sent again, so nothing else may stand there, not even for a while: an equal index might
+    send the right bytes meanwhile, and what takes the wrong ones away would take these.
+    """
+
+    def __init__(self, file: BinaryIO, document: Document) -> None:
+        self._file, self._document = file, document
+        self._left, self._digest = document.size, hashlib.sha256()
+
+    def seek(self, offset: int, /) -> int:
+        """Begin anew: there is no other place to go to."""
+        assert offset == 0
+        self._left, self._digest = self._document.size, hashlib.sha256()
+        return self._file.seek(0)
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            UsageError: they are not what they were, or cannot be read.
+        """
+        size = min(size, self._left)
+        try:
+            data = self._file.read(size)
+        except OSError as error:  # the store would take it for a fault of the server
+            raise _unreadable(self._document, error) from error
+        self._digest.update(data)
+        self._left -= len(data)
+        if len(data) < size or (not self._left and self._digest.hexdigest() != self._document.sha256):
+            raise _changed(self._document)
+        return data
+
+
+def _unreadable(document: Document, error: OSError) -> UsageError:
+    return UsageError(f"{document.name} cannot be read any more: {error.strerror}.")
 
 
 def _changed(document: Document) -> UsageError:

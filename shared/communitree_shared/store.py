@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import urllib3
 from minio import Minio
@@ -34,6 +34,16 @@ _BY_HEAD = 64
 #: A request that is wrong however often it is made.
 _WRONG = {"InvalidRange", "InvalidArgument", "KeyTooLongError", "InvalidURI", "EntityTooLarge", "NotImplemented"}
 _ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound", "NoSuchVersion"}
+
+
+class Rewindable(Protocol):
+    """What can be sent, and sent again."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return so many bytes; fewer at the end."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go to an offset."""
 
 
 class Store:
@@ -138,10 +148,19 @@ class Store:
         )
         crash.point("put.after")
 
-    def put_file(self, key: str, path: str) -> None:
-        """Write an object from a file, in parts."""
+    def put_file(self, key: str, file: Rewindable, size: int) -> None:
+        """Write an object from the first `size` bytes of a file, in parts.
+
+        All are read, in order, before the last part is sent. What reading raises goes through and leaves no object,
+        `OSError` excepted: that is taken for a fault of the server.
+        """
+
+        def put() -> None:
+            file.seek(0)
+            self._client.put_object(self.bucket, key, cast(BinaryIO, file), size)
+
         crash.point("put_file.before")
-        self._call(key, lambda: self._client.fput_object(self.bucket, key, path))
+        self._call(key, put)
         crash.point("put_file.after")
 
     def put_new(self, key: str, data: bytes) -> bool:

@@ -1,5 +1,12 @@
 from __future__ import annotations
 
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,7 +18,8 @@ from communitree_workers.corpus import large_text, read_text
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.ingest import InMemory, ingest, ingest_into
 from communitree_workers.corpus.large_text import LargeText, Shelf
-from support.sources import read
+from communitree_workers.corpus.readers import read_documents
+from support.sources import read, source
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,7 +65,57 @@ def test_texts_are_put_away_and_taken_down_in_any_order() -> None:
     shelf = Shelf()
     large = LargeText(["long", "er"])
     numbers = [shelf.put(text) for text in ("one", "", "zwei é", large, "三")]
-    assert [shelf.take(n) for n in reversed(numbers)] == ["三", large, "zwei é", "", "one"]
+    assert [shelf.take(n)[:] for n in reversed(numbers)] == ["三", "longer", "zwei é", "", "one"]
+
+
+def test_a_large_text_is_the_same_on_the_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_text, "_STRIDE", 8)
+    monkeypatch.setattr(large_text, "_COPIED", 5)
+    shelf, text = Shelf(), "汉é😀 ab " * 5
+    first = LargeText([text])
+    numbers = [shelf.put("before"), shelf.put(first), shelf.put(LargeText([text[::-1]])), shelf.put("behind")]
+    taken = shelf.take(numbers[1])
+    assert isinstance(taken, LargeText)
+    assert (taken.sha256, len(taken), taken[3:20]) == (first.sha256, len(text), text[3:20])
+    assert taken.file().read() == text.encode()
+    assert shelf.take(numbers[2])[:] == text[::-1]
+    assert shelf.take(numbers[3]) == "behind"
+
+
+def test_two_thousand_large_texts_need_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_text, "_LARGE", 10)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(int(name) for name in os.listdir("/dev/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(used + 20, hard), hard))
+    try:
+        sources = [source(f"{n:04}.txt", f"Text number {n}.") for n in range(2000)]
+        tables, report = ingest(read_documents(sources, ReadOptions()), ReadOptions())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not report.problems
+    assert tables["documents"]["text"].to_pylist()[1999] == "Text number 1999."
+    assert tables["text_units"].num_rows == 2000
+
+
+_KILLED = """
+import os, signal
+from communitree_workers.corpus.fetching import into_file
+from communitree_workers.corpus.large_text import LargeText, Shelf
+from communitree_workers.tables.io import TableFile, from_rows
+
+data = b"x" * 3_000_000
+text, opened, shelf, table = LargeText([data.decode()]), into_file(lambda at, n: data[at:at + n], len(data)), Shelf(), \
+    TableFile("text_units")
+shelf.put(text)
+table.add(from_rows("text_units", [{"id": "u", "text": data.decode()}]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nothing_is_left_on_disk_by_a_process_that_is_killed(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", _KILLED], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert not list(tmp_path.iterdir())
 
 
 class Apart(InMemory):
@@ -66,11 +124,11 @@ class Apart(InMemory):
     def __init__(self) -> None:
         super().__init__()
         self.texts: dict[str, str] = {}
-        self.parts = 0
+        self.sizes: list[int] = []
 
     def units(self, part: pa.Table) -> None:
         super().units(part)
-        self.parts += 1
+        self.sizes.append(part.num_rows)
 
     def text(self, document: str, text: LargeText) -> str:
         self.texts[document] = "".join(text.pieces())
@@ -85,7 +143,7 @@ def test_large_texts_may_stand_elsewhere_and_rows_come_in_pieces(monkeypatch: py
     tables = sink.tables()
     assert tables["documents"]["text"].to_pylist() == ["small", ""]
     assert sink.texts == {large.id: "Mara met Oskar at the quay. " * 60}
-    assert sink.parts > 3
+    assert len(sink.sizes) > 3
     assert report.text_units == tables["text_units"].num_rows
     assert tables["documents"]["text_unit_ids"].to_pylist()[1] == tables["text_units"]["id"].to_pylist()[1:]
     assert tables["text_units"]["human_readable_id"].to_pylist() == list(range(report.text_units))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,9 @@ def stored(groups: list[int]) -> tuple[bytes, pa.Table]:
     with TableFile("text_units") as file:
         for part in parts:
             file.add(part)
-        return Path(file.close()).read_bytes(), pa.concat_tables(parts)
+        written, size = file.close()
+        written.seek(0)
+        return written.read(size), pa.concat_tables(parts)
 
 
 @settings(max_examples=30, deadline=None)

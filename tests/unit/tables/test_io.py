@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,11 +22,14 @@ def test_a_table_written_through_a_file_is_the_table_with_plain_columns(monkeypa
             ),
         }
     )
-    with io.to_file(RELATIONSHIPS, compact) as path:
-        read = io.from_bytes(Path(path).read_bytes())
+    with io.to_file(RELATIONSHIPS, compact) as (file, size):
+        file.seek(0)
+        data = file.read()
+    read = io.from_bytes(data)
+    assert len(data) == size
     assert read.equals(io.conform(RELATIONSHIPS, compact))
     assert read.schema == io.schema(RELATIONSHIPS)
-    assert not Path(path).exists()
+    assert file.closed
 
 
 def test_what_is_written_at_a_time_depends_on_the_ids_in_its_lists(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,8 +37,8 @@ def test_what_is_written_at_a_time_depends_on_the_ids_in_its_lists(monkeypatch: 
     monkeypatch.setattr(io, "_SLICE", 5)
     lists = [["u"] * n for n in (1, 1, 1, 9, 40, 0, 0, 0, 2)]
     table = pa.table({"id": [f"r{n}" for n in range(9)], "text_unit_ids": lists})
-    with io.to_file(RELATIONSHIPS, table) as path:
-        file = pq.ParquetFile(path)
+    with io.to_file(RELATIONSHIPS, table) as (written, _):
+        file = pq.ParquetFile(written)
         sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
         assert file.read().equals(io.conform(RELATIONSHIPS, table))
     assert sizes == [3, 1, 1, 4]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
+import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import BinaryIO, TypeVar
+
+from communitree_workers.corpus.scratch import Ranged, Scratch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,18 +36,11 @@ def in_order(items: Iterable[T], work: Callable[[T], R], at_once: int = _AT_ONCE
 
 
 def into_file(read: Callable[[int, int], bytes], size: int) -> Callable[[], BinaryIO]:
-    """Put a large object into a file that lives as long as the returned function: it opens the bytes.
+    """Put a large object on disk for as long as the returned function, or what it gives, lives: it opens the bytes.
 
     `read` takes offset and length; what it raises goes through.
     """
-    folder = tempfile.mkdtemp(prefix="communitree-read-")
-    path = Path(folder, "object")
-
-    def opened() -> BinaryIO:
-        return path.open("rb")
-
-    weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)
-    with path.open("wb") as file:
-        for offset in range(0, size, _PIECE):
-            file.write(read(offset, min(_PIECE, size - offset)))
-    return opened
+    disk = Scratch()
+    for offset in range(0, size, _PIECE):
+        disk.add(read(offset, min(_PIECE, size - offset)))
+    return lambda: io.BufferedReader(Ranged(disk.read, disk.size))

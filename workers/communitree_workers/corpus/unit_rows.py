@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,42 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-#: Gives bytes of an object by offset and length.
-Part = Callable[[int, int], bytes]
+from communitree_workers.corpus.scratch import Part, Ranged
+
 #: Keeps what `make` gives as (value, bytes) under a name.
 Keep = Callable[[str, Callable[[], tuple[Any, int]]], Any]
 #: A group of rows is wanted by its neighbours soon or never: it leaves the cache before what is wanted for long.
 _WEIGHT = 4
-
-
-class _Stored(io.RawIOBase):
-    """A stored object as a file."""
-
-    def __init__(self, part: Part, size: int) -> None:
-        self._part, self._size, self._at = part, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        length = min(len(buffer), self._size - self._at)
-        if length <= 0:
-            return 0
-        data = self._part(self._at, length)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def rows_of(part: Part, size: int, start: int, rows: int, columns: list[str], keep: Keep) -> pa.Table:
@@ -61,21 +32,21 @@ def rows_of(part: Part, size: int, start: int, rows: int, columns: list[str], ke
     """
 
     def opened(metadata: pq.FileMetaData | None) -> pq.ParquetFile:
-        return pq.ParquetFile(_Stored(part, size), metadata=metadata)
+        return pq.ParquetFile(Ranged(part, size), metadata=metadata)
 
-    def footer() -> tuple[pq.FileMetaData, int]:
+    def footer() -> tuple[tuple[pq.FileMetaData, NDArray[np.int64]], int]:
         found = opened(None).metadata
-        return found, int(found.serialized_size)
+        counts = [found.row_group(n).num_rows for n in range(found.num_row_groups)]
+        ends = np.cumsum([0, *counts])
+        return (found, ends), int(found.serialized_size) + ends.nbytes
 
-    metadata = keep("footer", footer)
+    metadata, ends = keep("footer", footer)
 
     def group(number: int) -> tuple[pa.Table, int]:
         table = opened(metadata).read_row_group(number, columns=columns)
         return table, _WEIGHT * table.nbytes
 
-    counts = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
-    ends = np.cumsum(counts)
-    first = int(np.searchsorted(ends, start, side="right"))
+    first = int(np.searchsorted(ends, start, side="right")) - 1
     last = int(np.searchsorted(ends, start + rows, side="left"))
-    groups = [keep(f"{n} {' '.join(columns)}", partial(group, n)) for n in range(first, last + 1)]
-    return pa.concat_tables(groups).slice(start - (int(ends[first]) - counts[first]), rows)
+    groups = [keep(f"{n} {' '.join(columns)}", partial(group, n)) for n in range(first, last)]
+    return pa.concat_tables(groups).slice(start - int(ends[first]), rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -64,7 +63,7 @@ class _Written:
 
     def text(self, document: str, text: LargeText) -> str:
         """Store a text as an object of its own: no reader of the table must hold it."""
-        self._store.put_file(self._key(document), text.path)
+        self._store.put_file(self._key(document), text.file(), text.size)
         return ""
 
 
@@ -97,13 +96,12 @@ def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) ->
                 f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
                 hint="; ".join(notes[:3]),
             )
-        paths = {name: file.close() for name, file in sink.files.items()}
-        for name, path in paths.items():
-            context.services.store.put_file(
-                context.keys.build(request.corpus, request.version, f"ingest/{name}.parquet"), path
-            )
-        size = os.path.getsize(paths[TEXT_UNITS])
-    return Read(sink.ids, sink.sizes, sink.samples.language(), notes, report.documents, size)
+        sizes = {}
+        for name, table in sink.files.items():
+            file, sizes[name] = table.close()
+            key = context.keys.build(request.corpus, request.version, f"ingest/{name}.parquet")
+            context.services.store.put_file(key, file, sizes[name])
+    return Read(sink.ids, sink.sizes, sink.samples.language(), notes, report.documents, sizes[TEXT_UNITS])
 
 
 def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:

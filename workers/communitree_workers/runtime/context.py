@@ -171,8 +171,8 @@ class UnitContext:
             if table.nbytes <= _LARGE:
                 self.services.store.put(key, io.to_bytes(io.conform(name, table)))
                 continue
-            with io.to_file(name, table) as path:
-                self.services.store.put_file(key, path)
+            with io.to_file(name, table) as (file, size):
+                self.services.store.put_file(key, file, size)
 
     def carry(
         self, corpus: str, version: str, name: str, made_by: str, onward: str,

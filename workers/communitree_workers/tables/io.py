@@ -9,8 +9,7 @@ import contextlib
 import io
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -84,8 +83,8 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 @contextlib.contextmanager
-def to_file(name: str, table: pa.Table) -> Iterator[str]:
-    """Write a table as Parquet into a file that is removed afterwards; yield its path.
+def to_file(name: str, table: pa.Table) -> Iterator[tuple[BinaryIO, int]]:
+    """Write a table as Parquet into a file that is gone afterwards; yield it, and its bytes.
 
     It is made to conform a slice at a time: dictionary columns become plain strings that are never held all at once.
     """
@@ -103,29 +102,31 @@ def to_file(name: str, table: pa.Table) -> Iterator[str]:
 
 
 class TableFile:
-    """A table that is written piece by piece, each a row group, into a file that is removed at the context's end."""
+    """A table that is written piece by piece, each a row group, into a file that is gone at the context's end.
+
+    The file has no name: of a process that is killed nothing is left.
+    """
 
     def __init__(self, name: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="communitree-table-")
-        self._path = str(Path(self._folder.name, f"{name}.parquet"))
-        self._writer = pq.ParquetWriter(self._path, schema(name), compression="zstd", store_schema=False)
+        self._file: BinaryIO = tempfile.TemporaryFile(prefix="communitree-")  # noqa: SIM115
+        self._writer = pq.ParquetWriter(self._file, schema(name), compression="zstd", store_schema=False)
 
     def __enter__(self) -> TableFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._writer.close()
-        self._folder.cleanup()
+        self._file.close()
 
     def add(self, part: pa.Table) -> None:
         """Write rows that conform."""
         if part.num_rows:
             self._writer.write_table(part, row_group_size=part.num_rows)
 
-    def close(self) -> str:
-        """Return the path of the file; no rows can be added any more."""
+    def close(self) -> tuple[BinaryIO, int]:
+        """Return the file and its bytes; no rows can be added any more."""
         self._writer.close()
-        return self._path
+        return self._file, self._file.seek(0, io.SEEK_END)
 
 
 def from_bytes(data: bytes, columns: list[str] | None = None) -> pa.Table:
