@@ -147,3 +147,14 @@ def test_large_texts_may_stand_elsewhere_and_rows_come_in_pieces(monkeypatch: py
     assert report.text_units == tables["text_units"].num_rows
     assert tables["documents"]["text_unit_ids"].to_pylist()[1] == tables["text_units"]["id"].to_pylist()[1:]
     assert tables["text_units"]["human_readable_id"].to_pylist() == list(range(report.text_units))
+
+
+def test_small_documents_share_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest_module, "_BATCH", 10)
+    monkeypatch.setattr(ingest_module, "_CHARACTERS", 200)
+    sink = Apart()
+    small = [document(f"Text {n}.", f"{n:03}", "a") for n in range(95)]
+    long = [document(f"A text of a hundred characters: {n}. ".ljust(101, "x"), f"z{n}", "a") for n in range(6)]
+    ingest_into(sink, [*small, *long], ReadOptions())
+    assert sink.sizes == [10] * 9 + [7, 2, 2]
+    assert sink.tables()["documents"]["title"].to_pylist() == [d.title for d in [*small, *long]]

@@ -6,9 +6,8 @@ Texts lie on disk and rows leave in pieces, so that neither a large file nor man
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -21,8 +20,9 @@ from communitree_workers.corpus.documents import Document, Held, Problem, as_tex
 from communitree_workers.corpus.large_text import LargeText, Shelf
 from communitree_workers.tables.io import Tables, conform, empty
 
-#: Rows of one Arrow batch, and characters of documents in one.
-_BATCH = 500
+#: Rows that are given to the sink together (each gift may be a group of its file), fewer where their texts have so many
+#: characters.
+_BATCH = 1_000
 _CHARACTERS = 4_000_000
 _COUNT_BLOCK = 1_000_000
 
@@ -52,13 +52,13 @@ class IngestReport:
 
 
 class Sink(Protocol):
-    """Where rows go. Both tables come in pieces that conform, in the order of their rows."""
+    """Where rows go. Each table comes in pieces that conform, in the order of its rows, of many documents or of one."""
 
     def units(self, part: pa.Table) -> None:
         """Take rows of `text_units`."""
 
     def documents(self, part: pa.Table) -> None:
-        """Take rows of `documents`; their text units were given before."""
+        """Take rows of `documents`."""
 
     def text(self, document: str, text: LargeText) -> str:
         """Take the text of a document (its id) that is large; return what is to stand for it in the table."""
@@ -106,30 +106,45 @@ def ingest_into(sink: Sink, items: Iterable[Document | Problem], options: ReadOp
     report = IngestReport()
     shelf = Shelf()
     documents = _in_order(items, shelf, report, options)
-    numbers = iter(range(2**62))
-    rows: list[dict[str, Any]] = []
-    waiting = 0
+    units, rows = _Rows(TEXT_UNITS, sink.units), _Rows(DOCUMENTS, sink.documents)
     for n, (document, number) in enumerate(documents):
         whole = replace(document, text=shelf.take(number))
-        ids: list[str] = []
-        for part in _units(whole, options, numbers):
-            ids += part["id"].to_pylist()
-            sink.units(part)
-        rows.append(_row(n, whole, ids, options))
         text = whole.text
-        rows[-1]["text"] = text if isinstance(text, str) else sink.text(whole.id, text)
-        report.text_units += len(ids)
+        ids: list[str] = []
+        for unit in iter_text_units(whole, options):
+            ids.append(unit["id"])
+            units.add({**unit, "human_readable_id": report.text_units})
+            report.text_units += 1
+        row = _row(n, whole, ids, options)
+        rows.add({**row, "text": text if isinstance(text, str) else sink.text(whole.id, text)})
         report.characters += len(text)
-        report.n_tokens += rows[-1]["n_tokens"]
+        report.n_tokens += row["n_tokens"]
         report.encodings[document.encoding] += 1
-        waiting += len(rows[-1]["text"])
-        if len(rows) == _BATCH or waiting > _CHARACTERS:
-            sink.documents(conform(DOCUMENTS, pa.Table.from_pylist(rows)))
-            rows, waiting = [], 0
-    if rows:
-        sink.documents(conform(DOCUMENTS, pa.Table.from_pylist(rows)))
+    units.end()
+    rows.end()
     report.documents = len(documents)
     return report
+
+
+class _Rows:
+    """Rows of a table on their way to a sink: many small documents share a piece, a large one has several."""
+
+    def __init__(self, name: str, give: Callable[[pa.Table], None]) -> None:
+        self._name, self._give = name, give
+        self._waiting: list[dict[str, Any]] = []
+        self._characters = 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._waiting.append(row)
+        self._characters += len(row["text"])
+        if len(self._waiting) >= _BATCH or self._characters > _CHARACTERS:
+            self.end()
+
+    def end(self) -> None:
+        """Give what waits."""
+        if self._waiting:
+            self._give(conform(self._name, pa.Table.from_pylist(self._waiting)))
+            self._waiting, self._characters = [], 0
 
 
 def _in_order(
@@ -154,12 +169,6 @@ def _in_order(
             kept.append((outcome, number))
     report.problems.sort(key=lambda p: (p.source, p.row or 0, p.offset or 0, p.reason, p.message))
     return kept
-
-
-def _units(document: Document, options: ReadOptions, numbers: Iterator[int]) -> Iterator[pa.Table]:
-    stream = ({**row, "human_readable_id": next(numbers)} for row in iter_text_units(document, options))
-    while batch := list(islice(stream, _BATCH)):
-        yield conform(TEXT_UNITS, pa.Table.from_pylist(batch))
 
 
 def _row(number: int, document: Document, unit_ids: list[str], options: ReadOptions) -> dict[str, Any]:
