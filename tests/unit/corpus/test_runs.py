@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -31,17 +34,24 @@ def test_all_rows_come_back_and_those_of_one_key_in_one_part(batches: list[list[
     assert rows.rows == sum(map(len, batches))
 
 
-def test_files_are_made_above_the_limit_only_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs.tempfile, "tempdir", str(tmp_path))
+def test_files_are_made_above_the_limit_only_and_have_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[BinaryIO] = []
+
+    def make(**options: str) -> BinaryIO:
+        made.append(tempfile.TemporaryFile(dir=tmp_path, **options))  # noqa: SIM115
+        return made[-1]
+
+    monkeypatch.setattr(runs, "tempfile", SimpleNamespace(TemporaryFile=make))
     few = pa.table({"key": ["a"], "n": [1]}, schema=SCHEMA)
     with Runs(SCHEMA, held=2, parts=3) as rows:
         rows.add(few, hashes([1]))
+        assert not made
+        rows.add(few, hashes([1]))
+        rows.add(few, hashes([1]))
+        assert len(made) == 3
         assert not list(tmp_path.iterdir())
-        rows.add(few, hashes([1]))
-        rows.add(few, hashes([1]))
-        assert list(tmp_path.iterdir())
         assert sum(part.num_rows for part in rows.parts()) == 3
-    assert not list(tmp_path.iterdir())
+    assert all(file.closed for file in made)
 
 
 def test_no_rows_are_one_empty_part() -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ PARTS = 64
 
 
 class Runs:
-    """Rows of one schema. Use as a context: the files are removed at its end.
+    """Rows of one schema. Use as a context: the files, which have no names, are gone at its end or the process's.
 
     Args:
         schema: of the rows.
@@ -36,8 +35,8 @@ class Runs:
         self._limit, self._parts = held, parts
         self._held: list[tuple[pa.Table, NDArray[np.uint64]]] = []
         self._in_memory = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._files: list[Any] = []
+        self._files: list[BinaryIO] = []
+        self._writers: list[Any] = []
 
     def __enter__(self) -> Runs:
         return self
@@ -46,8 +45,8 @@ class Runs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
-        if self._folder is not None:
-            self._folder.cleanup()
+        for file in self._files:
+            file.close()
 
     def add(self, table: pa.Table, hashes: NDArray[np.uint64]) -> None:
         """Add rows with the hash of each."""
@@ -59,21 +58,22 @@ class Runs:
 
     def parts(self) -> Iterator[pa.Table]:
         """Yield the parts one by one; nothing can be added any more."""
-        if self._folder is None:
+        if not self._files:
             yield pa.concat_tables([table for table, _ in self._held]) if self._held else self.schema.empty_table()
             return
         self._spill()
         self._close()
-        for part in range(self._parts):
-            with pa.OSFile(self._path(part)) as file, pa.ipc.open_stream(file) as reader:
+        for file in self._files:
+            file.seek(0)
+            with pa.ipc.open_stream(file) as reader:
                 yield reader.read_all()
 
     def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="communitree-runs-")
+        if not self._files:
             options = pa.ipc.IpcWriteOptions(compression="zstd")
-            for part in range(self._parts):
-                self._files.append(pa.ipc.new_stream(self._path(part), self.schema, options=options))
+            for _ in range(self._parts):
+                self._files.append(tempfile.TemporaryFile(prefix="communitree-"))  # noqa: SIM115
+                self._writers.append(pa.ipc.new_stream(self._files[-1], self.schema, options=options))
         if not self._held:
             return
         table = pa.concat_tables([table for table, _ in self._held])
@@ -81,15 +81,11 @@ class Runs:
         self._held, self._in_memory = [], 0
         order = np.argsort(target, kind="stable")
         bounds = np.searchsorted(target[order], np.arange(self._parts + 1)).tolist()
-        for n, file in enumerate(self._files):
+        for n, writer in enumerate(self._writers):
             if bounds[n + 1] > bounds[n]:
-                file.write_table(table.take(pa.array(order[bounds[n] : bounds[n + 1]])))
+                writer.write_table(table.take(pa.array(order[bounds[n] : bounds[n + 1]])))
 
     def _close(self) -> None:
-        for file in self._files:
-            file.close()
-        self._files = []
-
-    def _path(self, part: int) -> str:
-        assert self._folder is not None
-        return str(Path(self._folder.name, f"{part:03}"))
+        for writer in self._writers:
+            writer.close()
+        self._writers = []
