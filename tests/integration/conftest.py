@@ -1,4 +1,4 @@
-"""The embedded servers, once a test run; a bucket and a Redis database of their own for each test that asks."""
+"""The embedded servers, once a test process; a key prefix and a Redis database of its own for each test that asks."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Roles:
 
     def __init__(self, access: str, secret: str) -> None:
         self.access, self.secret, self.session = access, secret, ""
-        self.lives = 12.0
+        self.lives = 3600.0
         self.url = ""
         self.asked: list[tuple[str, str, dict[str, str], dict[str, str]]] = []
 

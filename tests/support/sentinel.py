@@ -3,47 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import redis
 
-from support.valkey import Valkey, binary, free_port
+from support.valkey import Valkey, binary, running_valkey, serve
 
 MASTER, PASSWORD = "main", "of-the-test"
 
 
+@dataclass
 class Watched:
-    """Both servers by role at the start, and the URL of the sentinel."""
+    """Both servers by role at the start, and the sentinel's port."""
 
-    def __init__(self, folder: Path) -> None:
-        for name in ("one", "two", "sentinel"):
-            (folder / name).mkdir(parents=True)
-        login = ("--requirepass", PASSWORD, "--masterauth", PASSWORD, "--repl-diskless-sync-delay", "0")
-        self.primary = Valkey(folder / "one", *login)
-        self.replica = Valkey(folder / "two", *login, "--replicaof", f"127.0.0.1 {self.primary.port}")
-        self._port = free_port()
-        self._folder = folder / "sentinel"
-        self._sentinel: subprocess.Popen[bytes] | None = None
-        self.url = f"sentinel://:{PASSWORD}@127.0.0.1:{self._port}/0?master_name={MASTER}"
+    primary: Valkey
+    replica: Valkey
+    port: int
 
-    def start(self) -> None:
-        """Start all three and wait until the replica follows and the sentinel knows it."""
-        self.primary.start()
-        self.replica.start()
-        self._sentinel = _sentinel(self._folder, self._port, self.primary.port)
-        end = time.monotonic() + 20
-        while not self._watched():
-            if time.monotonic() > end:
-                raise RuntimeError("the sentinel does not know the replica")
-            time.sleep(0.1)
+    @property
+    def url(self) -> str:
+        """The URL of the sentinel."""
+        return f"sentinel://:{PASSWORD}@127.0.0.1:{self.port}/0?master_name={MASTER}"
 
-    def _watched(self) -> bool:
+    def complete(self) -> bool:
+        """Whether the replica follows and the sentinel knows it."""
         with (
             contextlib.suppress(redis.RedisError),
-            redis.Redis(port=self._port, decode_responses=True) as sentinel,
+            redis.Redis(port=self.port, decode_responses=True) as sentinel,
             redis.Redis(port=self.replica.port, password=PASSWORD) as replica,
         ):
             known = sentinel.sentinel_slaves(MASTER)
@@ -52,45 +41,26 @@ class Watched:
 
     def primary_port(self) -> int:
         """Return where the sentinel says the primary is now."""
-        with redis.Redis(port=self._port) as sentinel:
+        with redis.Redis(port=self.port) as sentinel:
             return int(sentinel.sentinel_get_master_addr_by_name(MASTER)[1])
-
-    def stop(self) -> None:
-        """End all three."""
-        if self._sentinel is not None:
-            self._sentinel.kill()
-            self._sentinel.wait()
-        self.replica.stop()
-        self.primary.stop()
-
-
-def _sentinel(folder: Path, port: int, primary: int) -> subprocess.Popen[bytes]:
-    config = folder / "sentinel.conf"
-    config.write_text(
-        f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
-        f"sentinel monitor {MASTER} 127.0.0.1 {primary} 1\nsentinel auth-pass {MASTER} {PASSWORD}\n"
-        f"sentinel down-after-milliseconds {MASTER} 700\nsentinel failover-timeout {MASTER} 3000\n"
-    )
-    command = [binary(), str(config), "--sentinel"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @contextlib.contextmanager
 def sentinel_of(folder: Path, primary: int) -> Iterator[int]:
     """Run a sentinel for the primary at a port of this machine; yields the sentinel's own port."""
     folder.mkdir(parents=True)
-    port = free_port()
-    process = _sentinel(folder, port, primary)
+    config = folder / "sentinel.conf"
+
+    def command(port: int) -> list[str]:
+        config.write_text(
+            f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
+            f"sentinel monitor {MASTER} 127.0.0.1 {primary} 1\nsentinel auth-pass {MASTER} {PASSWORD}\n"
+            f"sentinel down-after-milliseconds {MASTER} 700\nsentinel failover-timeout {MASTER} 3000\n"
+        )
+        return [binary(), str(config), "--sentinel"]
+
+    process, port = serve(command)
     try:
-        end = time.monotonic() + 20
-        with redis.Redis(port=port) as sentinel:
-            while True:
-                with contextlib.suppress(redis.ConnectionError):
-                    sentinel.ping()
-                    break
-                if time.monotonic() > end:
-                    raise RuntimeError("the sentinel does not answer")
-                time.sleep(0.05)
         yield port
     finally:
         process.kill()
@@ -100,9 +70,16 @@ def sentinel_of(folder: Path, primary: int) -> Iterator[int]:
 @contextlib.contextmanager
 def watched_primary(folder: Path) -> Iterator[Watched]:
     """Run all three until the block ends."""
-    made = Watched(folder)
-    try:
-        made.start()
+    login = ("--requirepass", PASSWORD, "--masterauth", PASSWORD, "--repl-diskless-sync-delay", "0")
+    with (
+        running_valkey(folder / "one", *login) as primary,
+        running_valkey(folder / "two", *login, "--replicaof", f"127.0.0.1 {primary.port}") as replica,
+        sentinel_of(folder / "sentinel", primary.port) as port,
+    ):
+        made = Watched(primary, replica, port)
+        end = time.monotonic() + 20
+        while not made.complete():
+            if time.monotonic() > end:
+                raise RuntimeError("the sentinel does not know the replica")
+            time.sleep(0.1)
         yield made
-    finally:
-        made.stop()

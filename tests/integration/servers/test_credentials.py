@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
+from minio.credentials import credentials
 from pydantic import SecretStr
 
 from communitree_shared import s3_credentials
@@ -80,7 +83,14 @@ def test_the_role_of_a_container_asked_again_before_it_ends(
     store.ensure_bucket()
     store.put("a", b"1")
     assert [headers["authorization"] for *_, headers, _ in roles.asked] == ["token-of-the-test"]
-    time.sleep(2.5)  # the credentials live for twelve seconds, and end ten seconds early for us
+
+    class Later(datetime.datetime):
+        @classmethod
+        def utcnow(cls) -> Any:
+            return datetime.datetime.now(datetime.UTC).replace(tzinfo=None) + datetime.timedelta(seconds=3595)
+
+    monkeypatch.setattr(credentials, "datetime", Later)  # they live for an hour, and end ten seconds early for us
+    roles.lives = 7200
     assert store.get("a") == b"1"
     assert len(roles.asked) == 2
 
@@ -142,7 +152,6 @@ def test_a_web_identity_is_changed_for_keys_of_its_role(
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
     monkeypatch.setenv("AWS_ROLE_SESSION_NAME", "worker-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", roles.url)
-    roles.lives = 3600
     works(keyless)
     ((method, _, _, query),) = roles.asked
     assert method == "POST"

@@ -18,7 +18,7 @@ from communitree_shared.store import Store
 from communitree_shared.trouble import trouble_with
 from communitree_workers.runtime.consume import Worker
 from support.relay import Relay, relay
-from support.valkey import free_port, running_valkey
+from support.valkey import FREE, running_valkey
 
 
 def start(settings: Settings) -> None:
@@ -31,7 +31,7 @@ def start(settings: Settings) -> None:
     [
         (["--maxmemory-policy", "allkeys-lru"], "evicts keys", "noeviction"),
         (["--maxmemory-policy", "volatile-ttl"], "evicts keys", "noeviction"),
-        (["--cluster-enabled", "yes", "--cluster-port", "FREE"], "cluster mode", "single primary"),
+        (["--cluster-enabled", "yes", "--cluster-port", FREE], "cluster mode", "single primary"),
         (["--replicaof", "127.0.0.1 1"], "replica", "sentinel://"),
         (["--requirepass", "another"], "password", "COMMUNITREE_REDIS_URL"),
     ],
@@ -39,7 +39,6 @@ def start(settings: Settings) -> None:
 def test_a_redis_that_would_lose_jobs_is_refused_at_start(
     settings: Settings, tmp_path: Path, options: list[str], says: str, remedy: str
 ) -> None:
-    options = [str(free_port()) if word == "FREE" else word for word in options]
     with running_valkey(tmp_path / "valkey", *options) as valkey:
         url = f"redis://:hush-hush@127.0.0.1:{valkey.port}/0" if "--requirepass" in options else valkey.url
         with pytest.raises(ServerRefuses, match=says) as refused:
