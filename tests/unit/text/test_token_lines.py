@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 import tiktoken
@@ -25,10 +27,25 @@ def test_lines_count_as_one_by_one(parts: list[tuple[int, str]], encoding: str) 
     assert count_lines(pa.array(lines, pa.string()), encoding).tolist() == [tokens.count(x, encoding) for x in lines]
 
 
-def test_more_lines_than_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_lines, "_RUN", 3)
-    lines = [f"{n},word {n} 汉字\n" for n in range(10)]
+@pytest.mark.parametrize(
+    ("run", "size", "expected"), [(3, 3_000, [3, 3, 3, 1]), (100, 60, [2, 2, 2, 2, 2]), (100, 20, [1] * 10)]
+)
+def test_runs_are_cut_by_lines_and_by_bytes(
+    run: int, size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_lines, "_RUN", run)
+    monkeypatch.setattr(token_lines, "_BYTES", size)
+    cut: list[int] = []
+    count_run = token_lines._run
+
+    def spy(lines: pa.Array, *encoder: Any) -> Any:
+        cut.append(len(lines))
+        return count_run(lines, *encoder)
+
+    monkeypatch.setattr(token_lines, "_run", spy)
+    lines = [f"{n},word {n} and 汉字 in 30 B\n" for n in range(10)]
     assert count_lines(pa.array(lines), "o200k_base").tolist() == [tokens.count(line) for line in lines]
+    assert cut == expected
 
 
 def test_repeated_words_count_wherever_they_stand() -> None:

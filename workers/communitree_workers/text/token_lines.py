@@ -16,9 +16,12 @@ import tiktoken
 from numpy.typing import NDArray
 
 from communitree_shared import tokens
+from communitree_workers.tables.columns import blocks
 
-#: Lines whose words are compared: the more, the fewer are left to encode; they take about 50 MB.
+#: Lines, and their bytes, whose words are compared: the more, the fewer are left to encode. A run takes
+#: about 35 MB where words repeat, and up to 200 MB where none does.
 _RUN = 65_536
+_BYTES = 8_000_000
 
 
 def count_lines(lines: pa.Array, encoding: str) -> NDArray[np.int64]:
@@ -31,7 +34,8 @@ def count_lines(lines: pa.Array, encoding: str) -> NDArray[np.int64]:
         encoding: name of a tiktoken encoding.
     """
     encoder = tokens.encoding(encoding)
-    parts = [_run(lines.slice(start, _RUN), encoder, encoding) for start in range(0, len(lines), _RUN)]
+    sizes = np.maximum(np.asarray(pc.binary_length(lines), dtype=np.int64), -(-_BYTES // _RUN))
+    parts = [_run(lines[run], encoder, encoding) for run in blocks(sizes, _BYTES)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
