@@ -55,5 +55,6 @@ def test_only_what_holds_them_is_read() -> None:
     group = sum(read)
     rows_of(part, len(raw), 1010, 20, ["id", "text"], keep)
     assert sum(read) == group, "the second asks for nothing"
+    assert list(kept) == ["footer", "20 id text"], "where rows lie is worked out once, with the footer"
     rows_of(part, len(raw), 0, 50, ["id", "text"], keep)
     assert sum(read) - group < len(raw) / 20, "footer known: one group of forty"
