@@ -215,6 +215,8 @@ class Client:
     def _plans(self, corpus: str, question: str, options: QueryOptions, which: str) -> list[Plan]:
         if not question.strip():
             raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?" --plan')
+        if which == "one":
+            options.selection.check()
         chosen = options.model_copy(update={"plan_only": which}).model_dump()
         found = self._look(corpus, "plan", {"question": question, "options": chosen})
         plans = found.get("plans", [found]) if isinstance(found, dict) else found

@@ -9,9 +9,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from communitree_shared.errors import UsageError
+
 Strategy = Literal[
     "auto", "budget", "leaves", "coverage", "relevant", "dynamic", "frontier", "levels", "texts"
 ]  # fmt: skip
+
+#: Selections that reach their size by themselves.
+_WITHOUT_BUDGET = frozenset({"leaves", "coverage", "dynamic", "frontier", "levels", "texts"})
 
 
 class _Options(BaseModel):
@@ -110,6 +115,25 @@ class SelectionOptions(_Options):
     audit_pruned: float = Field(0.0, ge=0, le=1)
     # what a report must have to be read
     min_community_rank: float = 0.0
+
+    def check(self) -> None:
+        """Say no to a budget beside a selection that would not keep to it.
+
+        Not a validator: requests that lie in the object store must stay readable.
+
+        Raises:
+            UsageError: names both, and the remedy.
+        """
+        if self.strategy not in _WITHOUT_BUDGET:
+            return
+        for name in ("budget_tokens", "budget_reports"):  # one in money is a ceiling beside any selection
+            if getattr(self, name) is not None:
+                flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
+                raise UsageError(
+                    f"{flag} goes not with {choice}: that selection reads what it names, whatever it takes.",
+                    hint=f"Leave out {choice} to read the finest reports that fit, or leave out {flag}; "
+                    "--relevant takes a budget as its limit, --budget-usd is a ceiling for any selection.",
+                )
 
 
 class BatchOptions(_Options):

@@ -163,6 +163,8 @@ def ask(
         raise UsageError("--jsonl goes with --file, and not with --plan or --stream.")
     text = _question(question, file)
     chosen = FLAGS.build(options)
+    if not plan_all:  # which shows each selection with what it takes
+        chosen.selection.check()
 
     from communitree.cli.follow import exit_code, follow_answer
     from communitree.client import Client

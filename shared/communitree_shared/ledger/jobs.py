@@ -104,9 +104,11 @@ class Jobs:
         """Submit a query job, or join an equal one that is in flight, or find its answer in the cache.
 
         Raises:
+            UsageError: a budget stands beside a selection that takes none.
             CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
+        options.selection.check()
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         if options.again:

@@ -84,6 +84,17 @@ def test_two_selections_exclude_one_another(capsys: pytest.CaptureFixture[str]) 
     assert "--leaves, --levels exclude one another" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "choice", [["--leaves"], ["--levels", "1"], ["--frontier", "0"], ["--coverage", "0.8"], ["--texts"], ["--dynamic"]]
+)
+@pytest.mark.parametrize("flag", ["--budget-tokens", "--budget-reports"])
+def test_a_budget_is_not_ignored_in_silence(choice: list[str], flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", "c", "q", *choice, flag, "300"]) == 2
+    said = capsys.readouterr().err
+    assert f"{flag} goes not with {choice[0]}" in said
+    assert f"Leave out {choice[0]}" in said
+
+
 def test_levels_takes_a_number_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", "c", "q", "--levels", "deep"]) == 2
     assert "neither a number nor `all`" in capsys.readouterr().err
