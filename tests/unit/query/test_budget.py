@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions, SelectionOptions
-from communitree_workers.query.select import costs, select
+from communitree_shared.options import BatchOptions, QueryOptions, SelectionOptions
+from communitree_workers.query.plan import plan
+from communitree_workers.query.select import costs, must_read, select
 from communitree_workers.query.select.budget import cut
 from communitree_workers.query.select.common import is_cut
 from support.shapes import shapes
@@ -159,6 +160,27 @@ def test_reports_and_money_and_the_tightest_of_several() -> None:
         select(view, SelectionOptions(strategy="budget", budget_usd=0.35), "q")
     with pytest.raises(UsageError, match="needs a budget"):
         select(view, SelectionOptions(strategy="budget"), "q")
+
+
+@pytest.mark.parametrize(("stable", "least"), [(False, 30), (True, 50)])
+def test_a_budget_that_reads_nothing_is_refused_with_the_least_that_does(stable: bool, least: int) -> None:
+    view = view_of(TreeShape((-1, -1, -1), (50, 30, 40), (100, 10, 10)))
+
+    def options(tokens: int) -> SelectionOptions:
+        return SelectionOptions(strategy="budget", budget_tokens=tokens, stable=stable)
+
+    with pytest.raises(UsageError, match=f"10 tokens is too small to read anything: .* takes {least} tokens"):
+        must_read(select(view, options(10), "q"))
+    with pytest.raises(UsageError, match="too small"):
+        plan(view, QueryOptions(selection=options(least - 1)), "q")
+    assert must_read(select(view, options(least), "q")).ids
+
+
+def test_a_budget_in_money_that_reads_nothing_is_refused() -> None:
+    view = view_of(TreeShape((-1, -1), (5000, 3000), (100, 10)))
+    options = SelectionOptions(strategy="budget", budget_usd=0.01)
+    with pytest.raises(UsageError, match=r"0.01 USD is too small .* about 0.3 USD"):
+        must_read(select(view, options, "q", price=lambda nodes: float(view.tokens[nodes].sum()) / 10_000))
 
 
 @settings(max_examples=25, deadline=None)

@@ -21,7 +21,7 @@ from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rate import CANDIDATE_TOKENS
 from communitree_workers.query.reduce import RERATED, part_words
-from communitree_workers.query.select import Selected, costs, select
+from communitree_workers.query.select import Selected, costs, must_read, select
 from communitree_workers.query.select.budget import Price
 from communitree_workers.query.select.common import Choice, describe
 
@@ -188,10 +188,10 @@ class Planner:
         if selection.strategy in ("relevant", "dynamic"):
             selected, calls = self._upper_bound(selection)
         else:
-            selected = select(
+            selected = must_read(select(
                 self.view, selection, self.question, batch=self.options.batch, price=self.price(),
                 language=self.options.answer.language,
-            )  # fmt: skip
+            ))  # fmt: skip
         size = self.size(self._tokens(selected), selected.kind)
         usd = self.usd(size)
         tokens = size.tokens

@@ -30,7 +30,7 @@ from communitree_workers.query.map import MapResult, at_limit, check_question, m
 from communitree_workers.query.phrases import say
 from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.points import BatchOutcome
-from communitree_workers.query.select import select
+from communitree_workers.query.select import must_read, select
 from communitree_workers.query.select.common import Choice, Selected, describe
 from communitree_workers.query.shell import answer_language, asked, cut, dump_selected, load_view, prices
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
@@ -64,7 +64,9 @@ def plan(context: UnitContext) -> Outcome:
     else:
         price = Planner(view, options, question, Prices.of(prices(context))).price()
         language = answer_language(question, options)
-        selected = select(view, options.selection, question, batch=options.batch, price=price, language=language)
+        selected = must_read(
+            select(view, options.selection, question, batch=options.batch, price=price, language=language)
+        )
     return _planned(context, request, options, view, selected, models)
 
 

@@ -19,7 +19,7 @@ from communitree_workers.query.select.common import Choice, Selected, describe
 from communitree_workers.query.select.levels import frontier, leaves, levels
 from communitree_workers.query.select.texts import texts
 
-__all__ = ["Selected", "costs", "select"]
+__all__ = ["Selected", "costs", "must_read", "select"]
 
 
 def select(
@@ -103,6 +103,25 @@ def _budget(
         cost=cost,
         blocks=blocks,
         language=language,
+    )
+
+
+def must_read(selected: Selected) -> Selected:
+    """Return a selection, unless its budget is below the price of the cheapest top-level report.
+
+    Raises:
+        UsageError: nothing fits; says what the least budget is.
+    """
+    budget = selected.selection.budget
+    if selected.ids or "least" not in budget:
+        return selected
+    unit, least = str(budget["binding"]), budget["least"]
+    given, needed = f"{budget[unit]:,} {unit}", f"{least:,} {unit}"
+    if unit == "usd":  # priced by a search over whole selections, so near enough only
+        given, needed = f"{budget[unit]:g} USD", f"about {least:.4g} USD"
+    raise UsageError(
+        f"A budget of {given} is too small to read anything: the smallest top-level report takes {needed}.",
+        hint=f"Raise --budget-{unit}; --plan says what a question reads and costs.",
     )
 
 

@@ -24,6 +24,7 @@ Price = Callable[[IntArray], float]
 class Cut:
     """`nodes`: the cut. `spent`: tokens (or reports). `core`: spent by the core alone. `detail`, `bound`: F of the cut,
     and the most that any cut of this budget can have, in fixed-point bits. `missing`: roots that do not fit.
+    `least`: where roots are missing, the smallest budget that reads any.
     """
 
     nodes: IntArray
@@ -32,6 +33,7 @@ class Cut:
     detail: int
     bound: int
     missing: IntArray
+    least: int = 0
 
 
 def cut(view: CorpusView, blocks: Blocks, cost: IntArray, budget: int, *, stable: bool = False) -> Cut:
@@ -105,10 +107,11 @@ def _roots_that_fit(
          for group in groups),
         key=lambda item: (item[0], item[1]),
     )  # fmt: skip
+    prices = [int(cost[group].sum()) for _, _, group in ranked]
+    least = prices[0] if stable else min(prices)
     left, taken, missing, core = budget, [], [], 0
     stopped = False
-    for _, _, group in ranked:
-        price = int(cost[group].sum())
+    for (_, _, group), price in zip(ranked, prices, strict=True):
         if price <= left and not (stable and stopped):
             taken += group
             left -= price
@@ -119,8 +122,9 @@ def _roots_that_fit(
     nodes = np.array(sorted(taken), dtype=np.int64)
     detail = int(view.bits[nodes].sum())
     return Cut(
-        nodes, budget - left, core, detail, int(view.bits[base].sum()), np.array(sorted(missing), dtype=np.int64)
-    )
+        nodes, budget - left, core, detail, int(view.bits[base].sum()), np.array(sorted(missing), dtype=np.int64),
+        least,
+    )  # fmt: skip
 
 
 def roots_of(view: CorpusView) -> IntArray:
@@ -168,6 +172,10 @@ def by_budget(
         "detail_bits": round(best.detail / total, 6),
         "detail_bits_at_most": round(max(best.bound, best.detail) / total, 6),
     }
+    if not len(best.nodes) and best.least:
+        account["least"] = best.least
+        if unit == "usd" and price is not None:
+            account["least"] = price(cut(view, blocks, cost, best.least, stable=stable).nodes)
     if len(best.missing):
         account["text_units_outside"] = round(int(view.mass[best.missing].sum()) / MASS_SCALE, 1)
     return Choice(best.nodes, why, account, pruned=best.missing)
