@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import tempfile
 import time
@@ -14,13 +15,14 @@ from types import FrameType
 from pydantic import SecretStr
 
 from communitree.cli.follow import exit_code, follow_answer, follow_index
-from communitree.cli.output import say, show, to_stdout
+from communitree.cli.output import program, say, show, to_stdout
 from communitree.client import Client
 from communitree.embedded.launch import launch
 from communitree.render.answer import answer_parts
 from communitree.render.index import index_result
 from communitree.render.numbers import plural
 from communitree.render.tree import level_table, tree_view
+from communitree.sources import Gathered, gather
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import Settings
 
@@ -30,26 +32,25 @@ _CORPUS = "demo"
 def run_demo(folder: Path | None, home: Path | None, question: str, as_json: bool) -> int:
     """Run it and return the answer's exit code; nothing is left running, and nothing on disk but a `home` given."""
     begun = time.monotonic()
-    if folder is not None and not folder.exists():
-        raise UsageError(f"There is no file or folder {str(folder)!r}.")
+    # before anything is started: there may be nothing to read
+    own = None if folder is None else gather([folder], max_bytes=Settings().max_upload_bytes)
     given = home or (Path(os.environ["COMMUNITREE_HOME"]) if os.environ.get("COMMUNITREE_HOME") else None)
     with _ending_on_sigterm(), _folder(given) as stack_home:
         say(f"1. Starting Valkey, an S3 server and workers in {stack_home}")
         with launch(stack_home):
             # servers of the caller's own are not touched by a demo
             settings = Settings(home=stack_home, redis_url=SecretStr(""), s3_endpoint="")
-            source = folder or write_topics(stack_home / "demo-corpus")
+            gathered = own or gather([write_topics(stack_home / "demo-corpus")])
+            what = "CPython's language reference, as it lies in every Python" if own is None else str(folder)
             with Client(settings) as client:
-                code = _tell(client, source, question, folder is None, as_json)
+                code = _tell(client, gathered, what, question, as_json)
             say("5. Stopping everything")
     say(f"Done in {time.monotonic() - begun:.0f} s." + (f" The data is kept in {given}." if given else ""))
     _next_steps(given)
     return code
 
 
-def _tell(client: Client, source: Path, question: str, built_in: bool, as_json: bool) -> int:
-    gathered = client.gather(source)
-    what = "CPython's language reference, as it lies in every Python" if built_in else str(source)
+def _tell(client: Client, gathered: Gathered, what: str, question: str, as_json: bool) -> int:
     say(f"2. Indexing {what}: {plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")
     for warning in gathered.warnings():
         say(f"   {warning}")
@@ -93,12 +94,14 @@ def write_topics(folder: Path) -> Path:
 
 
 def _next_steps(home: Path | None) -> None:
-    kept = f"COMMUNITREE_HOME={home} " if home and not os.environ.get("COMMUNITREE_HOME") else ""
+    command = program()
+    if home and not os.environ.get("COMMUNITREE_HOME"):
+        command = f"COMMUNITREE_HOME={shlex.quote(str(home))} {command}"
     for line in (
         "Next, in two terminals:",
-        f"  {kept}communitree up",
-        f"  {kept}communitree index FOLDER --corpus NAME",
-        f'  {kept}communitree ask NAME "QUESTION"',
+        f"  {command} up",
+        f"  {command} index FOLDER --corpus NAME",
+        f'  {command} ask NAME "QUESTION"',
         "With a model of your own: set COMMUNITREE_LLM_BASE_URL, COMMUNITREE_LLM_API_KEY and COMMUNITREE_LLM_MODEL.",
     ):
         say(line)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,6 +53,13 @@ def say_error(error: CommunitreeError, as_json: bool) -> None:
     console.print(error.message, markup=False, highlight=False, soft_wrap=True)
     if error.hint:
         console.print(error.hint, markup=False, highlight=False, soft_wrap=True)
+
+
+def program() -> str:
+    """Return the command as it was called, for a shell: what a line to copy must begin with."""
+    if Path(sys.argv[0]).name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m communitree"
+    return shlex.quote(sys.argv[0])
 
 
 def stdout() -> Console:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.output import Json, program, say, show, to_stdout
 
 Home = Annotated[Path | None, typer.Option(help="The stack's folder (COMMUNITREE_HOME).", show_default=False)]
 
@@ -51,7 +51,7 @@ def up(
         if as_json:
             to_stdout(stack)
         say(f"ready on {stack['home']}: {', '.join(['valkey', 's3', *stack['workers']])}; logs in {stack['logs']}")
-        say("In another terminal: communitree index FOLDER --corpus NAME. Ctrl-C stops everything; the data stays.")
+        say(f"In another terminal: {program()} index FOLDER --corpus NAME. Ctrl-C stops everything; the data stays.")
 
     Supervisor(settings, default_workers(models, cpu), say).run(ready)
     say("stopped")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from communitree.cli import main
+from communitree.cli.output import program
 from communitree_shared.errors import InfrastructureError
 
 
@@ -74,6 +75,30 @@ def test_usage_errors_exit_2(words: list[str], says: str, as_json: bool, capsys:
     message = json.loads(said.out)["error"]["message"] if as_json else said.err
     assert says in message
     assert "Traceback" not in said.err + said.out
+
+
+def test_a_demo_of_nothing_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.txt").touch()
+    assert main(["demo", str(tmp_path / "empty.txt")]) == 2
+    said = capsys.readouterr().err
+    assert "not read, empty: empty.txt" in said
+    assert "Starting" not in said
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("called", "line"),
+    [
+        (".venv/bin/communitree", ".venv/bin/communitree"),
+        ("/my files/communitree", "'/my files/communitree'"),
+        ("/lib/communitree/__main__.py", f"{sys.executable} -m communitree"),
+    ],
+)
+def test_lines_to_copy_begin_with_the_command_as_it_was_called(
+    called: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [called, "demo"])
+    assert program() == line
 
 
 def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
