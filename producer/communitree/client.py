@@ -93,19 +93,23 @@ class Client:
             progress: takes (uploaded, to upload).
 
         Raises:
-            UsageError: nothing can be read. CorpusBusy: another job is indexing it.
+            UsageError: nothing can be read, or, with `options.read.strict`, a file cannot.
+            CorpusBusy: another job is indexing it.
         """
         options = options or IndexOptions()
         corpus = corpus_name(corpus)
         if not options.plan_only and not idempotency_key:  # the job that is busy may be the one of this key
             catalogue.refuse_busy(self._jobs, corpus)
         gathered = source if isinstance(source, Gathered) else self.gather(source, options)
+        if options.read.strict:
+            gathered.refuse_losses()
         self._store.ensure_bucket()
         upload(self._store, self._jobs.keys, corpus, gathered.documents, progress)
         listed = [document.listed() for document in gathered.documents]
         return self._jobs.submit_index(
-            corpus, listed, options, correlation_id=correlation_id, idempotency_key=idempotency_key
-        ).job
+            corpus, listed, options, left_out=gathered.left_out(), correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+        ).job  # fmt: skip
 
     def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
         """Return the files of a source, and what was left out and why, without uploading anything."""

@@ -9,6 +9,7 @@ from communitree_shared import rediskeys as rk
 from communitree_shared.errors import UsageError
 from communitree_shared.keys import safe_id
 from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.messages import LeftOut
 from communitree_shared.options import IndexOptions, QueryOptions
 
 
@@ -26,7 +27,8 @@ def resume(jobs: Jobs, job: str) -> str:
     request = jobs.store.get_json(jobs.keys.job(safe_id(job, "job"), "request.json"))
     if request["kind"] == "corpus":
         options = IndexOptions.model_validate(request.get("given", request["options"]))
-        return jobs.submit_index(request["corpus"], request["documents"], options).job
+        left_out = [LeftOut.model_validate(entry) for entry in request.get("left_out", [])]
+        return jobs.submit_index(request["corpus"], request["documents"], options, left_out=left_out).job
     query = QueryOptions.model_validate(request["options"])
     return jobs.submit_query(request["corpus"], request["question"], query).job
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from communitree_shared.errors import UsageError
+from communitree_shared.errors import BadInput, UsageError
+from communitree_shared.messages import LeftOut
 
 #: Ends of file names that are never text or tables; reading and uploading them would only cost time.
 _NEVER = frozenset(
@@ -29,6 +30,13 @@ _NEVER = frozenset(
 
 #: What graph tables are kept in.
 _TABLES = frozenset((".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson"))
+
+#: Reasons that are rules: nothing is wrong with such files, and `--strict` does not mind them.
+_HIDDEN, _NO_TABLE, _LOOP = "hidden", "no graph table", "a link back to a folder that was read already"
+_RULES = frozenset((_HIDDEN, _NO_TABLE, _LOOP))
+
+#: A request names so many files of each reason, and counts the others.
+_NAMED = 100
 
 #: Standard input as a source.
 STDIN = "-"
@@ -69,12 +77,31 @@ class Gathered:
         """Bytes of all files, each content counted once."""
         return sum({d.sha256: d.size for d in self.documents}.values())
 
-    def warnings(self) -> list[str]:
-        """Return one sentence for each reason, with the first few names."""
+    def left_out(self) -> list[LeftOut]:
+        """Return what the job's request says of what is not uploaded: an entry for each reason."""
         by_reason: dict[str, list[str]] = {}
         for skipped in self.skipped:
-            by_reason.setdefault(skipped.reason, []).append(skipped.name)
-        return [_sentence(reason, names) for reason, names in by_reason.items()]
+            name = os.fsencode(skipped.name).decode("utf-8", "replace")  # no request could hold bytes of another kind
+            by_reason.setdefault(skipped.reason, []).append(name)
+        return [
+            LeftOut(reason=reason, count=len(names), names=names[:_NAMED], by_rule=reason in _RULES)
+            for reason, names in by_reason.items()
+        ]
+
+    def warnings(self) -> list[str]:
+        """Return one sentence for each reason, with the first few names."""
+        return [entry.line(5) for entry in self.left_out()]
+
+    def refuse_losses(self) -> None:
+        """Do what strict reading asks for.
+
+        Raises:
+            BadInput: a file is left out, not by a rule (hidden files, what is no graph table) but because it cannot
+                be read or has no text.
+        """
+        lost = [entry.line(5) for entry in self.left_out() if not entry.by_rule]
+        if lost:
+            raise BadInput(f"{'; '.join(lost)}.", hint="Mend or leave out the files, or read without --strict.")
 
 
 def gather(
@@ -159,7 +186,7 @@ def _walk(top: Path, skipped: list[Skipped], tables: bool) -> Iterator[tuple[str
     for folder, folders, files in os.walk(top, followlinks=True, onerror=denied):
         here = os.stat(folder)
         if (here.st_dev, here.st_ino) in visited:
-            skipped.append(Skipped(_relative(Path(folder), top), "a link back to a folder that was read already"))
+            skipped.append(Skipped(_relative(Path(folder), top), _LOOP))
             folders.clear()
             continue
         visited.add((here.st_dev, here.st_ino))
@@ -172,12 +199,12 @@ def _walk(top: Path, skipped: list[Skipped], tables: bool) -> Iterator[tuple[str
             if name.startswith("."):
                 hidden.append(name)
             elif tables and suffix not in _TABLES:
-                skipped.append(Skipped(relative, "no graph table"))
+                skipped.append(Skipped(relative, _NO_TABLE))
             elif suffix in _NEVER:
                 skipped.append(Skipped(relative, f"a {suffix} file has no text"))
             else:
                 yield relative, path
-        skipped.extend(Skipped(_relative(Path(folder, name), top), "hidden") for name in sorted(hidden))
+        skipped.extend(Skipped(_relative(Path(folder, name), top), _HIDDEN) for name in sorted(hidden))
 
 
 def _read(name: str, path: Path | None, skipped: list[Skipped]) -> Document | None:
@@ -206,8 +233,3 @@ def _read(name: str, path: Path | None, skipped: list[Skipped]) -> Document | No
 def _relative(path: Path, top: Path) -> str:
     relative = path.relative_to(top).as_posix()
     return os.fsencode(relative).decode("utf-8", "replace")
-
-
-def _sentence(reason: str, names: list[str], shown: int = 5) -> str:
-    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
-    return f"not read, {reason}: {', '.join(names[:shown])}{more}"

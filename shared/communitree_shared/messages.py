@@ -111,6 +111,21 @@ def message_id(stage: str, units: list[Unit]) -> str:
     return digest.hexdigest()[:20]
 
 
+class LeftOut(_Body):
+    """Files that were not uploaded, for one reason: all are counted, the first ones named."""
+
+    reason: str
+    count: int = Field(ge=1)
+    names: list[str] = Field([], max_length=100)
+    by_rule: bool = Field(False, description="nothing is wrong with them: a note, no warning (hidden files)")
+
+    def line(self, shown: int) -> str:
+        """Return it as one sentence with so many names."""
+        names = self.names[:shown]
+        more = f" and {self.count - len(names):,} more" if self.count > len(names) else ""
+        return f"not read, {self.reason}: {', '.join(names)}{more}"
+
+
 class CorpusRequest(_Body):
     """A corpus job as asked for: `jobs/<job>/request.json`."""
 
@@ -119,6 +134,7 @@ class CorpusRequest(_Body):
     corpus: str
     version: str
     documents: list[dict[str, Any]] = Field([], description="name, sha256, size of each uploaded file")
+    left_out: list[LeftOut] = Field([], description="what the caller's side did not upload, by reason")
     options: dict[str, Any] = Field({}, description="IndexOptions: those of the corpus, and over them those given")
     given: dict[str, Any] = Field({}, description="the options that the caller gave by name")
     settings: dict[str, Any] = Field({}, description="what the new version keeps for later jobs")

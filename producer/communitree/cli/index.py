@@ -99,6 +99,8 @@ def index(
     from communitree_shared.settings import Settings
 
     gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
+    if chosen.read.strict:
+        gathered.refuse_losses()
     for warning in gathered.warnings():
         say(warning)
     say(f"{plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")

@@ -8,6 +8,7 @@ import json
 import time
 import unicodedata
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from communitree_shared.errors import (
 from communitree_shared.keys import Keys, corpus_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
 from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
-from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
+from communitree_shared.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
 from communitree_shared.options import IndexOptions, QueryOptions
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
@@ -62,12 +63,14 @@ class Jobs:
         documents: list[dict[str, Any]],
         options: IndexOptions,
         *,
+        left_out: Sequence[LeftOut] = (),
         correlation_id: str = "",
         idempotency_key: str = "",
         job: str = "",
     ) -> Submitted:
         """Submit a corpus job over uploaded documents (name, sha256, size). `job`: its id, where the caller has one.
 
+        `left_out`: what was not uploaded; the job's result says so.
         Settings that earlier jobs gave the corpus hold where `options` does not name them (see `corpus_settings`).
 
         Raises:
@@ -85,8 +88,8 @@ class Jobs:
         job = job or _new_job()
         chosen, settings = corpus_settings.effective(self.manifest(corpus), options)
         request = CorpusRequest(
-            job=job, corpus=corpus, version=f"v-{job}", documents=documents, options=chosen.model_dump(),
-            given=corpus_settings.given(options), settings=settings,
+            job=job, corpus=corpus, version=f"v-{job}", documents=documents, left_out=list(left_out),
+            options=chosen.model_dump(), given=corpus_settings.given(options), settings=settings,
         )  # fmt: skip
         return self._submit(request, correlation_id, idempotency_key)
 
@@ -279,8 +282,8 @@ class Jobs:
 
 def _digest(request: Request) -> str:
     """Return what makes two requests the same for an idempotency key."""
-    # Of a corpus job what its caller gave: the corpus's settings may have changed since.
-    derived = {"options", "settings"} if isinstance(request, CorpusRequest) else set()
+    # Of a corpus job what its caller gave: the corpus's settings may have changed since, and so may files beside it.
+    derived = {"options", "settings", "left_out"} if isinstance(request, CorpusRequest) else set()
     asked = request.model_dump(exclude={"job", "version", *derived})
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

@@ -43,6 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (top / name).parent.mkdir(exist_ok=True)
         (top / name).write_text(text)
     (top / "photo.png").write_bytes(b"\x89PNG")
+    (top / "empty.txt").touch()
+    (top / ".hidden.txt").write_text("not for the corpus")
     return top
 
 
@@ -66,6 +68,8 @@ def corpus(stack: Stack, client: Client, folder: Path) -> str:
     assert result["status"] == "published"
     assert result["counts"]["documents"] == 3
     assert "not read, a .png file has no text: photo.png" in done.err
+    assert result["warnings"][:2] == ["not read, empty: empty.txt", "not read, a .png file has no text: photo.png"]
+    assert result["notes"] == ["not read, hidden: .hidden.txt"]
     assert "\x1b" not in done.err
     return "story 故事"
 

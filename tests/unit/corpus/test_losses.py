@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from communitree_shared.messages import LeftOut
 from communitree_workers.corpus import losses
 
 
@@ -17,3 +18,14 @@ def test_many_notes_about_files_are_counted() -> None:
     assert told[:2] == ["file 0", "file 1"]
     assert told[-1] == "and 1,010 more notes about files"
     assert losses.of_files(notes[:3]) == notes[:3]
+
+
+def test_files_that_never_came_are_warnings_those_left_out_by_rule_notes() -> None:
+    left_out = [
+        LeftOut(reason="empty", count=30, names=[f"{n}.txt" for n in range(30)]),
+        LeftOut(reason="hidden", count=1, names=[".git"], by_rule=True),
+    ]
+    (told,) = losses.of_left_out(left_out)
+    assert told.startswith("not read, empty: 0.txt, 1.txt, ")
+    assert told.endswith(", 19.txt and 10 more")
+    assert losses.of_left_out(left_out, by_rule=True) == ["not read, hidden: .git"]

@@ -77,6 +77,20 @@ def test_usage_errors_exit_2(words: list[str], says: str, as_json: bool, capsys:
     assert "Traceback" not in said.err + said.out
 
 
+@pytest.mark.parametrize("name", ["empty.txt", "photo.png"])
+def test_strict_names_the_file_and_the_remedy_and_uploads_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "good.txt").write_text("text")
+    (tmp_path / "in" / name).touch()
+    assert main(["index", str(tmp_path / "in"), "--corpus", "c", "--strict", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "bad_input"
+    assert name in error["message"]
+    assert "leave out" in error["hint"]
+
+
 def test_a_demo_of_nothing_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty.txt").touch()
     assert main(["demo", str(tmp_path / "empty.txt")]) == 2

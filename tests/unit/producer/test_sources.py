@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from communitree.sources import gather
-from communitree_shared.errors import UsageError
+from communitree_shared.errors import BadInput, UsageError
+from communitree_shared.messages import LeftOut
 
 
 def names(folder: Path, **more: object) -> list[str]:
@@ -84,6 +85,30 @@ def test_warnings_are_one_sentence_a_reason(tmp_path: Path) -> None:
     assert gather([tmp_path]).warnings() == [
         "not read, a .png file has no text: 0.png, 1.png, 2.png, 3.png, 4.png and 2 more"
     ]
+
+
+def test_what_is_left_out_goes_with_the_request_counted_and_the_first_hundred_named(tmp_path: Path) -> None:
+    fill(tmp_path, "ok.txt", ".hidden.txt", *[f"{i:03}.png" for i in range(120)])
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / os.fsdecode(b"\xff.txt")).touch()
+    pictures, empty, hidden = sorted(gather([tmp_path]).left_out(), key=lambda entry: entry.reason)
+    assert (pictures.count, pictures.names) == (120, [f"{i:03}.png" for i in range(100)])
+    assert (empty.count, sorted(empty.names)) == (2, ["empty.txt", "\ufffd.txt"])
+    assert hidden == LeftOut(reason="hidden", count=1, names=[".hidden.txt"], by_rule=True)
+    assert not pictures.by_rule
+    assert pictures.line(2) == "not read, a .png file has no text: 000.png, 001.png and 118 more"
+
+
+def test_strict_reading_refuses_what_is_left_out_but_by_a_rule(tmp_path: Path) -> None:
+    fill(tmp_path, "ok.txt", ".hidden.txt", ".git/config")
+    (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
+    gather([tmp_path]).refuse_losses()
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "nowhere.txt").symlink_to(tmp_path / "gone")
+    with pytest.raises(BadInput) as error:
+        gather([tmp_path]).refuse_losses()
+    assert error.value.message == "not read, empty: empty.txt; not read, a link to nothing: nowhere.txt."
+    assert "--strict" in error.value.hint
 
 
 @pytest.mark.parametrize("make", ["empty", "only pictures"])

@@ -12,7 +12,7 @@ from communitree_shared.messages import CorpusRequest, Unit
 from communitree_shared.options import IndexOptions
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_shared.tables import ENTITIES, TEXT_UNITS
-from communitree_workers.corpus import extract_builtin, extract_model, extract_spacy, uploads
+from communitree_workers.corpus import extract_builtin, extract_model, extract_spacy, losses, uploads
 from communitree_workers.corpus.extract_plan import extraction_usage
 from communitree_workers.corpus.graph_import import read_graph
 from communitree_workers.corpus.samples import language_of
@@ -80,10 +80,11 @@ def _ingest_graph(
     graph = read_graph(files, options)
     context.write(request.corpus, request.version, graph.tables, made_by="merge")
     keep = graph.communities is not None and not options.cluster.recluster
-    said = [*graph.warnings, *graph.notes]
+    warnings = [*losses.of_left_out(request.left_out), *graph.warnings]
+    said = [*warnings, *graph.notes]
     plan = {
         "units": [], "language": _language(graph.tables), "notes": graph.notes, "kept": keep,
-        "warnings": graph.warnings, "model": EXTRACTIVE, **about,
+        "warnings": warnings, "model": EXTRACTIVE, **about,
     }  # fmt: skip
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     for name, table in (("kept_communities", graph.communities), ("kept_reports", graph.reports)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from communitree_shared.messages import LeftOut
+
 _SHOWN = 20
 
 #: Count in the merge's statistics → what it means, for one and for several.
@@ -45,6 +47,11 @@ def of_files(notes: Sequence[str]) -> list[str]:
     """Return the lines about files, the first few of many in full."""
     more = len(notes) - _SHOWN
     return [*notes[:_SHOWN], *([f"and {more:,} more notes about files"] if more > 0 else [])]
+
+
+def of_left_out(left_out: Sequence[LeftOut], *, by_rule: bool = False) -> list[str]:
+    """Return the lines about files that never came: warnings, or the notes on what a rule leaves out."""
+    return [entry.line(_SHOWN) for entry in left_out if entry.by_rule is by_rule]
 
 
 def _sentence(name: str, n: int) -> str:

@@ -100,7 +100,8 @@ def merge_shards(context: UnitContext) -> Outcome:
     by_model = plan["model"] != EXTRACTIVE and not options.plan_only
     tables, stats = merge_compact(tables, shards(), options.extract, keep_long=by_model)
     context.write(request.corpus, request.version, tables, made_by="long" if by_model else "merge")
-    plan.update(failed=failed, merge=stats, warnings=[*losses.of_files(plan["notes"]), *losses.of_merge(stats)])
+    about_files = [*losses.of_left_out(request.left_out), *losses.of_files(plan["notes"])]
+    plan.update(failed=failed, merge=stats, warnings=[*about_files, *losses.of_merge(stats)])
     services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
     if by_model:
         open_describing(context, request, options, tables, plan["language"], plan["model"])

@@ -16,7 +16,7 @@ from communitree_shared.settings import EXTRACTIVE, ModelStage
 from communitree_shared.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.prices import usd
 from communitree_workers.publish.seconds import index_seconds
-from communitree_workers.publish.tasks import end, graph_notes
+from communitree_workers.publish.tasks import end, notes_of
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.tasks import TABLES, unit_id
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -44,7 +44,7 @@ def plan(context: UnitContext) -> Outcome:
         llm=_account(context, levels, known.get("extraction")),
         seconds=index_seconds(services.ledger, message.tenant, message.job).total,
         changes=known.get("changes", []),
-        notes=graph_notes(request, known, tree),
+        notes=notes_of(request, known, tree),
         warnings=[*known.get("warnings", []), *tree.get("warnings", [])],
     )
     end(context, made.status, made.model_dump())

@@ -29,6 +29,7 @@ from communitree_shared.tables import (
     TEXT_UNITS,
 )
 from communitree_workers.cluster.checks import check_tree
+from communitree_workers.corpus.losses import of_left_out
 from communitree_workers.publish.needs import needs
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.query.shell import VIEW
@@ -188,14 +189,18 @@ def _result(
         llm=LlmAccount.of(by_stage),
         seconds=index_seconds(services.ledger, message.tenant, message.job),
         changes=plan.get("changes", []),
-        notes=graph_notes(request, plan, stats),
+        notes=notes_of(request, plan, stats),
         warnings=warnings,
     )
 
 
-def graph_notes(request: CorpusRequest, plan: dict[str, Any], stats: dict[str, Any]) -> list[str]:
-    """Return what was done to a graph's tables and its kept tree. Notes on documents stand among the warnings."""
-    return [*plan.get("notes", []), *stats.get("notes", [])] if request.options.get("graph") else []
+def notes_of(request: CorpusRequest, plan: dict[str, Any], stats: dict[str, Any]) -> list[str]:
+    """Return what a rule left out (hidden files), and what was done to a graph's tables and its kept tree.
+
+    Notes on documents stand among the warnings.
+    """
+    graph = [*plan.get("notes", []), *stats.get("notes", [])] if request.options.get("graph") else []
+    return [*of_left_out(request.left_out, by_rule=True), *graph]
 
 
 HANDLERS: dict[str, Handler] = {"communitree.corpus.publish.v1": publish}
