@@ -272,7 +272,8 @@ class IndexSeconds(_Result):
 class IndexResult(_Result):
     """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew.
 
-    `notes`: what was done to a graph's tables as a matter of course; `warnings`: what is damaged, lost or missing.
+    `notes`: what a rule left out (hidden files), and what was done to a graph's tables as a matter of course;
+    `warnings`: what is damaged, lost, missing or was not read.
     """
 
     job_id: str
