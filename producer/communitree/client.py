@@ -280,7 +280,7 @@ class Client:
         """Return the result of a job that has ended.
 
         Raises:
-            JobNotFound: no such job. UsageError: it has not ended.
+            JobNotFound: no such job. ResultGone: it was removed since. UsageError: the job has not ended.
         """
         record, raw = self._jobs.record(job), self._jobs.result(job)
         if raw is None and record.get("state") not in ENDED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from communitree_shared.errors import CommunitreeError
+from communitree_shared.errors import CommunitreeError, ResultGone
 from communitree_shared.index_plan import IndexPlan
 from communitree_shared.ledger.ends import error_of, without_result
 from communitree_shared.results import Answer, IndexResult
@@ -21,7 +21,11 @@ def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str
 def as_result(
     job: str, record: Mapping[str, str], raw: Mapping[str, Any] | None, request: Mapping[str, Any]
 ) -> Answer | IndexResult | IndexPlan:
-    """Return a job's result; one that ended without writing any gets an empty one with its cause as a warning."""
+    """Return a job's result; one that ended without writing any gets an empty one with its cause as a warning.
+
+    Raises:
+        ResultGone: the job has written one, and it was removed since.
+    """
     kind = request.get("kind") or record.get("kind")
     state = record.get("state", "failed")
     if raw is not None:
@@ -33,6 +37,11 @@ def as_result(
         if hint and isinstance(result, IndexResult):
             result.warnings.append(str(hint))
         return result
+    if state not in {"failed", "cancelled"}:
+        raise ResultGone(
+            f"The result of job {job} was removed (by `communitree gc`): the job ended as {state}.",
+            hint="Ask the question again." if kind == "query" else "`communitree corpora` lists what is published.",
+        )
     cause = as_error(None, record, f"the job ended as {state} without a result").message
     return without_result(job, state, cause, record, request)
 

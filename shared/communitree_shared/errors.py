@@ -4,6 +4,7 @@ CommunitreeError
 ├── UsageError            the caller's request cannot be carried out as it stands      (exit 2, HTTP 400)
 │   ├── CorpusNotFound
 │   ├── JobNotFound
+│   ├── ResultGone        the job ended well, and its result was removed since
 │   ├── CorpusBusy        another job is indexing this corpus                           (retryable)
 │   ├── AdmissionRefused  too many open jobs; says when to try again                    (retryable)
 │   └── BadInput          a document, table or message: names file, column, row
@@ -63,6 +64,12 @@ class JobNotFound(UsageError):
     """No such job for this tenant."""
 
     code = "job_not_found"
+
+
+class ResultGone(UsageError):
+    """The job ended well, but its result was removed since, by `gc` or another hand."""
+
+    code = "job_result_gone"
 
 
 class CorpusBusy(UsageError):

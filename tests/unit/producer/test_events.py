@@ -6,7 +6,7 @@ import pytest
 
 from communitree.events import Event, Restart, follow, text_of
 from communitree.outcome import as_error, as_result
-from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError
+from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError, ResultGone
 from communitree_shared.results import Answer, IndexResult
 
 
@@ -106,6 +106,13 @@ def test_a_job_that_ended_without_a_result_has_one_that_says_so() -> None:
     assert isinstance(index, IndexResult)
     assert (index.status, index.corpus) == ("failed", "c")
     assert index.warnings
+
+
+@pytest.mark.parametrize(("kind", "state"), [("query", "answered"), ("query", "no_data"), ("corpus", "published")])
+def test_a_result_that_was_removed_is_an_error_and_not_an_empty_answer(kind: str, state: str) -> None:
+    with pytest.raises(ResultGone, match=f"removed .* ended as {state}") as told:
+        as_result("j", {"state": state, "kind": kind}, None, {})
+    assert (told.value.code, told.value.exit_code) == ("job_result_gone", 2)
 
 
 def test_the_hint_of_a_failed_index_is_shown() -> None:
