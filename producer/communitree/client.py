@@ -179,17 +179,19 @@ class Client:
     ) -> Submitted:
         """Publish a query job, join an equal one in flight, or find its answer in the cache.
 
-        `idempotency_key`: a second submission with the same key and the same question and options gives the same job.
+        An empty question with `options.again` is that job's. `idempotency_key`: a second submission with the same key
+        and the same question and options gives the same job.
 
         Raises:
             UsageError: the question is empty, or the key was used for another. CorpusNotFound: no published version.
             AdmissionRefused: too many jobs.
         """
-        if not question.strip():
-            raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
         options = options or QueryOptions()
         if options.again:
             self._jobs.record(options.again)
+            question = question.strip() or listing.question_of(self._jobs, options.again)
+        if not question.strip():
+            raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
         return self._jobs.submit_query(
             corpus, question, options, correlation_id=correlation_id, idempotency_key=idempotency_key
         )

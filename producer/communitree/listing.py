@@ -9,6 +9,7 @@ from communitree.events import past
 from communitree.outcome import as_error
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import memory_fault, where_of
+from communitree_shared.errors import UsageError
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.results import JobView
 
@@ -27,6 +28,23 @@ def newest(jobs: Jobs, limit: int) -> list[dict[str, Any]]:
                  "corpus": record.get("corpus", ""), **times}
             )  # fmt: skip
     return found[:limit]
+
+
+def question_of(jobs: Jobs, job: str) -> str:
+    """Return a query job's question; of a conversation, as it stands alone.
+
+    Raises:
+        JobNotFound: no such job of this tenant. UsageError: it is no query, or nothing of it is left.
+    """
+    jobs.record(job)
+    told = jobs.result(job) or jobs.store.find_json(jobs.keys.job(job, "request.json")) or {}
+    question = told.get("standalone_question") or told.get("question")
+    if not question:
+        raise UsageError(
+            f"Job {job} has no question to ask again: it is no query, or its answer was removed.",
+            hint="Give the question, or another job.",
+        )
+    return str(question)
 
 
 def view(jobs: Jobs, job: str) -> JobView:

@@ -122,7 +122,9 @@ def ask(
     ] = False,
     plan_all: Annotated[bool, typer.Option("--plan-all", hidden=True)] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Print the answer while it is written.")] = False,
-    again: Annotated[str, typer.Option(metavar="JOB", help="Read a job's silent reports again.")] = "",
+    again: Annotated[
+        str, typer.Option(metavar="JOB", help="Read a job's silent reports again; without a question, for its own.")
+    ] = "",
     deadline: Annotated[
         float | None,
         typer.Option(metavar="TIME", parser=seconds, help="When the answer is due: 30s, 2m. (default: 300s)"),
@@ -161,7 +163,8 @@ def ask(
         options["history"] = _history(history)
     if jsonl and (file is None or plan or plan_all or stream):
         raise UsageError("--jsonl goes with --file, and not with --plan or --stream.")
-    text = _question(question, file)
+    own = again and question is None and file is None and not (plan or plan_all)  # the client knows that job's
+    text = "" if own else _question(question, file)
     chosen = FLAGS.build(options)
     if not plan_all:  # which shows each selection with what it takes
         chosen.selection.check()
