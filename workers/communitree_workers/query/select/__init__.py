@@ -121,7 +121,7 @@ def must_read(selected: Selected) -> Selected:
         given, needed = f"{budget[unit]:g} USD", f"about {least:.4g} USD"
     raise UsageError(
         f"A budget of {given} is too small to read anything: the smallest top-level report takes {needed}.",
-        hint=f"Raise --budget-{unit}; --plan says what a question reads and costs.",
+        hint=f"Raise --budget-{unit} to that or more.",
     )
 
 
