@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from communitree_workers.query import telling
-from communitree_workers.query.telling import Telling
+from communitree_workers.query.telling import Telling, tell_whole
 
 
 class Context:
@@ -85,3 +85,9 @@ async def test_a_break_at_the_end_leaves_nothing_standing() -> None:
     context = Context()
     await run(context, "half", 0.06, None)
     assert shown(context.events) == ""
+
+
+async def test_a_text_that_is_there_already_is_told_in_one_piece() -> None:
+    context = Context()
+    await tell_whole(context, "whole")  # type: ignore[arg-type]
+    assert context.events == [("answer.delta", "whole")]

@@ -33,7 +33,7 @@ from communitree_workers.query.reduce import (
 )
 from communitree_workers.query.shell import answer_language, asked, load_selected, load_view
 from communitree_workers.query.sources import FindingSources
-from communitree_workers.query.telling import Telling
+from communitree_workers.query.telling import Telling, tell_whole
 from communitree_workers.query.timing import PHASES, Stages, seconds
 from communitree_workers.query.walking import rating_usage
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -142,7 +142,9 @@ class _Reduce:
         """Return the answer's text."""
         answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
-            return await self.context.to_thread(self.by_hand)
+            reduced = await self.context.to_thread(self.by_hand)
+            self._teller = tell_whole(self.context, reduced.text or "")
+            return reduced
         plan = self.plan
         if plan.rerate:
             ratings = await self._rerate(plan.rerate)

@@ -47,3 +47,11 @@ class Telling:
     async def _event(self, kind: str, **fields: str) -> None:
         with contextlib.suppress(CommunitreeError):
             await self.context.in_ledger(lambda: self.context.tell(kind, **fields))
+
+
+def tell_whole(context: UnitContext, text: str) -> asyncio.Task[None]:
+    """Tell a text that is there already in one piece; return the task that does, to be awaited before the job's end."""
+    told = Telling(context)
+    told.pieces.append(text)
+    told.done.set()
+    return asyncio.get_running_loop().create_task(told.tell())
