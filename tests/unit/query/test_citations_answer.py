@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from communitree_shared.options import AnswerOptions, SelectionOptions
-from communitree_shared.results import Answer, Point
+from communitree_shared.results import Answer, Point, QuerySettings
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Resolver, check, nearest_finding
 from communitree_workers.query.map import MapPoint, MapResult
@@ -88,6 +88,7 @@ def test_citations_lead_to_text() -> None:
     assert resolver.citation(4711, verified=True, kind="reports").verified is False
     source = resolver.citation(4, verified=True, kind="sources")
     assert (source.report, source.text_units, source.title) == (None, ["t4"], "book.txt")
+    assert resolver.document_titles([4, 5, 4711]) == {4: "book.txt", 5: "book.txt"}
     narrowed = Resolver(VIEW, lambda community, statement: ["t6"] if "six" in statement else [])
     assert narrowed.citation(0, verified=True, kind="reports", statements=["six"]).text_units == ["t6"]
     assert len(narrowed.citation(0, verified=True, kind="reports", statements=["x"]).text_units) == 3
@@ -103,12 +104,13 @@ def test_the_finding_a_statement_rests_on() -> None:
 
 
 def build(outcomes: list[BatchOutcome], text: str | None, language: str = "en", **more: Any) -> Answer:
-    selected = select(VIEW, SelectionOptions(strategy="leaves"), "q")
+    selected = select(VIEW, more.pop("selection", SelectionOptions(strategy="leaves")), "q")
     gathered = gather_points(outcomes, {}, language)
     if needs_reduce(outcomes, gathered):
         plan_reduce(gathered, AnswerOptions(max_data_tokens=200), language, rerate=False)
     reduced = Reduced(text=text if needs_reduce(outcomes, gathered) else None, cause=more.pop("cause", ""))
-    header = Header("job", "Why?", "corpus", "v1")
+    made_with = QuerySettings(models=more.pop("models", {}))
+    header = Header("job", "Why?", "corpus", "v1", settings=made_with)
     return build_answer(header, selected, outcomes, gathered, reduced, Resolver(VIEW), language=language, **more)
 
 
@@ -161,6 +163,26 @@ def test_all_empty_is_no_data_without_a_reduce_call() -> None:
     assert answer.account.points.zero == 1
 
 
+def test_no_data_counts_in_words_and_names_what_was_read() -> None:
+    one = build([good()], None, selection=SelectionOptions(strategy="budget", budget_reports=2)).answer
+    assert "Read without an error: 1 batch (2 reports)." in one
+    texts = build([good(), good()], None, selection=SelectionOptions(strategy="texts")).answer
+    assert texts.startswith("The text units that were read hold nothing")
+    assert "2 batches (7 text units)" in texts
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "only matches words"), ("zh", "只按字词匹配")])
+def test_no_data_of_the_built_in_model_says_what_it_cannot(language: str, words: str) -> None:
+    def warned(model: str, *outcomes: BatchOutcome) -> bool:
+        made = build(list(outcomes), "x", language, models={"map": model, "reduce": model})
+        return any(words in warning for warning in made.account.warnings)
+
+    assert warned("extractive", good())
+    assert not warned("another", good())
+    assert not warned("extractive", good(SHIPS))
+    assert not warned("extractive")
+
+
 def test_nothing_found_and_batches_failed_stays_open() -> None:
     answer = build([good(), bad()], None)
     assert answer.status == "partial"
@@ -170,7 +192,7 @@ def test_nothing_found_and_batches_failed_stays_open() -> None:
 def test_a_reduce_that_fails_is_failed_and_the_points_are_kept() -> None:
     answer = build([good(SHIPS)], None, cause="timeout.")
     assert answer.status == "failed"
-    assert "1 points were found" in answer.answer
+    assert "1 point was found" in answer.answer
     assert "timeout" in answer.answer
     assert answer.account.points.used == 1
     assert not answer.points[0].in_answer

@@ -209,3 +209,16 @@ def test_reading_a_question() -> None:
     assert read_question("这部小说讲了什么故事？").general
     asked = read_question("Where is the lighthouse?")
     assert (asked.kind, asked.specific) == ("places", ("lighthouse",))
+
+
+def test_text_units_stand_under_the_title_of_their_document() -> None:
+    used = [
+        Point(text=text, score=90 - n, adjusted=90 - n, batch=0, reports=[n], used=True)
+        for n, text in enumerate(("The lamp is red.", "The pier is old.", "The lamp was lit."))
+    ]
+    titles = {0: "lamps.txt", 1: "piers.txt", 2: "lamps.txt"}
+    told = write_answer(used, "Which lamp is red?", AnswerOptions(), "en", titles, "Sources")
+    assert "**lamps.txt**: The lamp is red. [Data: Sources (0)] The lamp was lit. [Data: Sources (2)]" in told
+    assert told.count("piers.txt") == 1
+    themes = write_answer(used, "What are the main themes?", AnswerOptions(), "en", titles, "Sources")
+    assert "mainly about" not in themes

@@ -90,7 +90,7 @@ def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) ->
         report = ingest_into(sink, read_documents(_sources(context, request), options.read), options.read)
         notes = [f"{p.source}: {p.message}" for p in report.problems]
         odd = {name: n for name, n in sorted(report.encodings.items()) if name not in {"utf-8", "ascii"}}
-        notes += [f"{n} files were read as {name}" for name, n in odd.items()]
+        notes += [f"{n} {'file was' if n == 1 else 'files were'} read as {name}" for name, n in odd.items()]
         if not sink.ids:
             raise BadInput(
                 f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",

@@ -19,6 +19,7 @@ from communitree_shared.results import (
     ReportsAccount,
     Usage,
 )
+from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.citations import Checked, Resolver, check, cite, mark_in_answer
 from communitree_workers.query.phrases import say
 from communitree_workers.query.points import BatchOutcome, Gathered
@@ -198,7 +199,8 @@ def _words(
     if status == "partial":
         return say("state.partial_nothing", language, **values)
     if status == "no_data":
-        return say("state.no_data" if outcomes else "state.empty", language, **values)
+        read = "state.no_data_texts" if account.selection.strategy == "texts" else "state.no_data"
+        return say(read if outcomes else "state.empty", language, **values)
     if status == "cancelled":
         return say("state.cancelled", language)
     if batches.answered and reduced.text is None:
@@ -209,6 +211,8 @@ def _words(
 
 def _warnings(account: Account, reduced: Reduced, status: QueryStatus, language: str) -> list[str]:
     out = []
+    if status == "no_data" and account.batches.total and account.settings.models.get("map") == EXTRACTIVE:
+        out.append(say("warn.built_in", language))
     if account.batches.at_limit:
         out.append(say("warn.at_limit", language, count=account.batches.at_limit))
     if account.points.dropped:

@@ -170,6 +170,11 @@ class Resolver:
             documents=self._documents(units),
         )
 
+    def document_titles(self, units: Iterable[int]) -> dict[int, str]:
+        """Return the title of the document that each of these text units (by number) is from."""
+        known = {id: self._documents([self.view.unit_node[id]]) for id in units if id in self.view.unit_node}
+        return {id: titles[0] for id, titles in known.items() if titles}
+
     def _documents(self, units: Sequence[int]) -> list[str]:
         numbers = self.view.unit_document[np.array(units, dtype=np.int64)].tolist() if units else []
         return list(dict.fromkeys(self.view.documents[n] if n >= 0 else "" for n in numbers)) if numbers else []

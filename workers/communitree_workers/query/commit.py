@@ -188,8 +188,11 @@ class _Reduce:
         """Return the points arranged by the built-in model."""
         answer = self.options.answer
         plan = self.planned()
-        titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
         points = [self.gathered.points[i] for i in self.gathered.order]
+        if self.selected.kind == "sources":  # text units are numbered apart from communities
+            titles = Resolver(self.view).document_titles(id for point in points for id in point.reports)
+        else:
+            titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
         text = write_answer(points, self.question, answer, self.language, titles, self.name)
         return Reduced(text=text, shortened=len(plan.shortened))
 

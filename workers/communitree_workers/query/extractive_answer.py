@@ -24,6 +24,8 @@ _GROUPS: dict[Form, tuple[int, int]] = {
 }
 _PER_GROUP: dict[Form, int] = {"paragraphs": 4, "paragraph": 1, "list": 2, "report": 8}
 _NAMED = 5
+#: How citations name text units.
+_SOURCES = "Sources"
 #: Characters of a title in the opening line; a longer one ends at a border inside it.
 _BRIEF = 40
 _BORDER = re.compile(r",? and (?=\S)|[,;:] |[，；：、]|和(?=\S)| [–—-] | \(|（")
@@ -50,16 +52,17 @@ def write_answer(
         question: decides how they are arranged: by name, by theme, or by report.
         options: `response_type` and `reduce_max_length`.
         language: of the words around the statements.
-        titles: title of each cited report.
+        titles: title of each cited report; of a text unit, that of its document.
         context: how reports are named in citations.
     """
     asked = read_question(question)
     form = known_form(options.response_type)
-    groups = _by_name(points) if asked.general and asked.kind else _by_report(points, titles)
+    groups = _by_name(points) if asked.general and asked.kind else _by_report(points, titles, context)
     if asked.general and not asked.kind:
         groups = _few_words_in_common(groups)
     told, named = _GROUPS[form]
-    opening = _opening(groups[:told], asked, language)
+    # Names of files are no themes.
+    opening = _opening(groups[:told], asked, language) if asked.kind or context != _SOURCES else ""
     left = options.reduce_max_length - words(opening)
     parts: list[str] = []
     for number, group in enumerate(groups[:told], start=1):
@@ -94,11 +97,13 @@ def _split_name(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _by_report(points: Sequence[Point], titles: Mapping[int, str]) -> list[_Group]:
-    groups: dict[int, _Group] = {}
+def _by_report(points: Sequence[Point], titles: Mapping[int, str], context: str) -> list[_Group]:
+    """Points that cite the same report go together; of text units, those of documents with the same title."""
+    groups: dict[int | str, _Group] = {}
     for point in points:
-        id = next((i for i in point.reports if i in groups), point.reports[0] if point.reports else -1)
-        groups.setdefault(id, _Group(titles.get(id, ""))).points.append(point)
+        cited = {titles.get(i, i) if context == _SOURCES else i: titles.get(i, "") for i in point.reports} or {-1: ""}
+        key = next((k for k in cited if k in groups), next(iter(cited)))
+        groups.setdefault(key, _Group(cited[key])).points.append(point)
     return list(groups.values())
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 _PHRASES: dict[str, tuple[str, str]] = {
     # why a selection is what it is
     "why.budget": (
-        "the finest cut of the community tree within {limit}: {reports} reports, refined where a token buys most",
+        "the finest cut of the community tree within {limit}: {reports:report|reports}, "
+        "refined where a token buys most",
         "在{limit}之内最细的一刀：{reports} 份报告，优先细化每个词元收益最大的分支",
     ),
     "why.budget_roots": (
@@ -55,7 +57,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "why.levels_all": ("all reports of all levels", "所有层的全部报告"),
     "why.texts": ("the text units themselves, no reports", "文本单元本身，不读报告"),
     "why.relevant": (
-        "walked from the roots: {rated} communities rated in {calls} calls, {pruned} branches pruned",
+        "walked from the roots: {rated:community|communities} rated in {calls:call|calls}, "
+        "{pruned:branch|branches} pruned",
         "从根开始逐层评分：{calls} 次调用评了 {rated} 个社区，剪掉 {pruned} 个分支",
     ),
     "why.relevant_budget": (
@@ -63,15 +66,15 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "；相关者中取{limit}之内最相关的一刀",
     ),
     "why.dynamic": (
-        "GraphRAG's relevance walk: {rated} communities rated in {calls} calls",
+        "GraphRAG's relevance walk: {rated:community|communities} rated in {calls:call|calls}",
         "GraphRAG 的相关性遍历：{calls} 次调用评了 {rated} 个社区",
     ),
     "why.upper_bound": (
         "upper bound: what is really read depends on the ratings",
         "上限：实际读取多少取决于评分",
     ),
-    "limit.tokens": ("{n:,} tokens", " {n:,} 个词元"),
-    "limit.reports": ("{n:,} reports", " {n:,} 份报告"),
+    "limit.tokens": ("{n:token|tokens}", " {n:,} 个词元"),
+    "limit.reports": ("{n:report|reports}", " {n:,} 份报告"),
     "limit.usd": ("{n:.4g} USD", " {n:.4g} 美元"),
     # why a point is not used, or not in the answer
     "not.zero": ("score 0: of no use for the question", "0 分：对回答问题没有用处"),
@@ -84,8 +87,13 @@ _PHRASES: dict[str, tuple[str, str]] = {
     # states
     "state.no_data": (
         "The reports that were read hold nothing that answers this question. "
-        "All {batches} batches ({reports} reports) were read without an error.",
+        "Read without an error: {batches:batch|batches} ({reports:report|reports}).",
         "读过的报告中没有能回答这个问题的内容。全部 {batches} 批（{reports} 份报告）都已读完，没有出错。",
+    ),
+    "state.no_data_texts": (
+        "The text units that were read hold nothing that answers this question. "
+        "Read without an error: {batches:batch|batches} ({reports:text unit|text units}).",
+        "读过的文本单元中没有能回答这个问题的内容。全部 {batches} 批（{reports} 个文本单元）都已读完，没有出错。",
     ),
     "state.failed": (
         "No answer: none of the {batches} batches of reports could be read, so this says nothing about the corpus. "
@@ -97,8 +105,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "撰写回答的模型失败（{cause}）：以下要点未经模型、直接整理而成。",
     ),
     "state.failed_reduce": (
-        "No answer: {used} points were found, but they could not be put together. Cause: {cause}. "
-        "The points are listed; the answer can be tried again without reading the reports again.",
+        "No answer: {used:point was|points were} found, but could not be put together. Cause: {cause}. "
+        "What was found is listed; the answer can be tried again without reading the reports again.",
         "没有答案：找到了 {used} 条要点，但没能归纳成答案。原因：{cause}。要点已列出，可以不重读报告而再次归纳。",
     ),
     "state.partial": (
@@ -131,8 +139,15 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "抽查：没有社区被剪去，因此无可抽查。",
     ),
     "why.again": (
-        "the {count} silent reports of job {job}, read again in smaller batches; its points count here too",
+        "the {count:silent report|silent reports} of job {job}, read again in smaller batches; "
+        "its points count here too",
         "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点也计入此处",
+    ),
+    "warn.built_in": (
+        "The built-in model only matches words: asked in other words than the text's, it finds nothing. "
+        "A real model (COMMUNITREE_LLM_BASE_URL, COMMUNITREE_LLM_MODEL) reads.",
+        "内置模型只按字词匹配：提问的用词与原文不同就找不到。接入真正的模型"
+        "（COMMUNITREE_LLM_BASE_URL、COMMUNITREE_LLM_MODEL）才会阅读理解。",
     ),
     "warn.at_limit": (
         "{count} replies reached their word limit and may have left something out.",
@@ -170,10 +185,19 @@ _PHRASES: dict[str, tuple[str, str]] = {
 }
 
 
+class _Counting(string.Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        one, counts, many = spec.partition("|")
+        return f"{value:,} {one if value == 1 else many}" if counts else str(super().format_field(value, spec))
+
+
+_COUNTING = _Counting()
+
+
 def say(key: str, language: str, /, **values: Any) -> str:
-    """Return a phrase in `en` or `zh`.
+    """Return a phrase in `en` or `zh`; `{n:one|many}` in it is the number n with the word that fits it.
 
     Raises:
         KeyError: there is no such phrase, or a value it needs is missing.
     """
-    return _PHRASES[key][1 if language == "zh" else 0].format(**values)
+    return _COUNTING.format(_PHRASES[key][1 if language == "zh" else 0], **values)
