@@ -3,6 +3,7 @@ import io
 import pytest
 
 from communitree_workers.corpus.encodings import detect
+from communitree_workers.corpus.uploads import odd_encodings
 
 ENGLISH = "The harbour was quiet – nobody knew why. Naïve café façade.\n" * 5
 CHINESE = "却说雨村忙回头看时，不是别人，乃是当日同僚一案参革的张如圭。\n" * 5
@@ -76,3 +77,8 @@ def test_a_declared_encoding_decides_where_utf8_does_not_fit():
 
 def test_one_zero_byte_does_not_make_text_binary():
     assert found(ENGLISH.encode() + b"\x00" + ENGLISH.encode()) == ("utf-8", None)
+
+
+def test_encodings_that_are_not_plain_are_noted_with_their_number() -> None:
+    notes = odd_encodings({"utf-8": 7, "utf-16": 1, "gb18030": 3, "ascii": 1})
+    assert notes == ["3 files were read as gb18030", "1 file was read as utf-16"]

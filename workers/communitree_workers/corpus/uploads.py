@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
@@ -89,8 +89,7 @@ def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) ->
     with sink.files[DOCUMENTS], sink.files[TEXT_UNITS]:
         report = ingest_into(sink, read_documents(_sources(context, request), options.read), options.read)
         notes = [f"{p.source}: {p.message}" for p in report.problems]
-        odd = {name: n for name, n in sorted(report.encodings.items()) if name not in {"utf-8", "ascii"}}
-        notes += [f"{n} {'file was' if n == 1 else 'files were'} read as {name}" for name, n in odd.items()]
+        notes += odd_encodings(report.encodings)
         if not sink.ids:
             raise BadInput(
                 f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
@@ -102,6 +101,12 @@ def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) ->
             key = context.keys.build(request.corpus, request.version, f"ingest/{name}.parquet")
             context.services.store.put_file(key, file, sizes[name])
     return Read(sink.ids, sink.sizes, sink.samples.language(), notes, report.documents, sizes[TEXT_UNITS])
+
+
+def odd_encodings(encodings: Mapping[str, int]) -> list[str]:
+    """Return a note for each encoding, other than UTF-8, that some files were read as."""
+    odd = {name: n for name, n in sorted(encodings.items()) if name not in {"utf-8", "ascii"}}
+    return [f"{n} {'file was' if n == 1 else 'files were'} read as {name}" for name, n in odd.items()]
 
 
 def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
