@@ -66,6 +66,7 @@ def test_a_request_becomes_a_job_and_an_outcome_with_its_correlation_id(intake: 
         ({"kind": "shell"}, "kind"),
         (ask(""), "question is empty"),
         (ask("x", options={"selection": {"strategy": "all"}}), "strategy"),
+        (ask("x", options={"selection": {"strategy": "leaves", "budget_tokens": 9}}), "goes not with --leaves"),
         ({"kind": "query", "corpus": "nowhere", "question": "x"}, "no corpus"),
         ({"kind": "query", "corpus": "../../x\n", "question": "x"}, ""),
         ({"kind": "corpus", "corpus": "c"}, "no documents"),
