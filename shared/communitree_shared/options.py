@@ -5,9 +5,9 @@ Names and defaults are GraphRAG's where it has the same knob.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from communitree_shared.errors import UsageError
 
@@ -15,8 +15,13 @@ Strategy = Literal[
     "auto", "budget", "leaves", "coverage", "relevant", "dynamic", "frontier", "levels", "texts"
 ]  # fmt: skip
 
-#: Selections that reach their size by themselves.
-_WITHOUT_BUDGET = frozenset({"leaves", "coverage", "dynamic", "frontier", "levels", "texts"})
+#: What sizes a selection, and the strategies that keep to it. A budget in money is a ceiling beside any.
+_SIZES: dict[str, tuple[Strategy, ...]] = {
+    "budget_tokens": ("budget", "relevant"),
+    "budget_reports": ("budget", "relevant"),
+    "coverage": ("coverage",),
+    "level": ("frontier", "levels"),
+}
 
 
 class _Options(BaseModel):
@@ -95,7 +100,7 @@ class IndexOptions(_Options):
 class SelectionOptions(_Options):
     """Which reports a query reads."""
 
-    strategy: Strategy = "auto"
+    strategy: Strategy = Field("auto", description="left out beside a coverage or a budget: that selection")
     budget_tokens: int | None = Field(None, ge=1)
     budget_reports: int | None = Field(None, ge=1)
     budget_usd: float | None = Field(None, gt=0)
@@ -116,24 +121,40 @@ class SelectionOptions(_Options):
     # what a report must have to be read
     min_community_rank: float = 0.0
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_size(cls, given: Any) -> Any:
+        # A coverage or a budget without a strategy chooses one. What is stored names its strategy.
+        if not isinstance(given, dict) or "strategy" in given:
+            return given
+        sized = [name for name, value in given.items() if value is not None]
+        if "coverage" in sized:
+            return {**given, "strategy": "coverage"}
+        return {**given, "strategy": "budget"} if any(name.startswith("budget_") for name in sized) else given
+
     def check(self) -> None:
-        """Say no to a budget beside a selection that would not keep to it.
+        """Say no to a budget, coverage or level beside a selection that would not keep to it.
 
         Not a validator: requests that lie in the object store must stay readable.
 
         Raises:
             UsageError: names both, and the remedy.
         """
-        if self.strategy not in _WITHOUT_BUDGET:
-            return
-        for name in ("budget_tokens", "budget_reports"):  # one in money is a ceiling beside any selection
-            if getattr(self, name) is not None:
-                flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
+        for name, strategies in _SIZES.items():
+            if getattr(self, name) is None or self.strategy in strategies:
+                continue
+            if self.strategy == "auto" or not name.startswith("budget_"):  # no flags say this
+                choices = " or ".join(f"strategy={s!r}" for s in strategies)
                 raise UsageError(
-                    f"{flag} goes not with {choice}: that selection reads what it names, whatever it takes.",
-                    hint=f"Leave out {choice} to read the finest reports that fit, or leave out {flag}; "
-                    "--relevant takes a budget as its limit, --budget-usd is a ceiling for any selection.",
+                    f"{name} goes not with strategy={self.strategy!r}, which would ignore it.",
+                    hint=f"Say {choices}, or leave out {name}; `auto` takes its size from auto_tokens.",
                 )
+            flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
+            raise UsageError(
+                f"{flag} goes not with {choice}: that selection reads what it names, whatever it takes.",
+                hint=f"Leave out {choice} to read the finest reports that fit, or leave out {flag}; "
+                "--relevant takes a budget as its limit, --budget-usd is a ceiling for any selection.",
+            )
 
 
 class BatchOptions(_Options):

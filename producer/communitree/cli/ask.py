@@ -13,7 +13,7 @@ from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
 from communitree.cli.values import seconds, share
 from communitree_shared.errors import UsageError
-from communitree_shared.options import QueryOptions
+from communitree_shared.options import QueryOptions, SelectionOptions
 
 FLAGS = Flags(
     QueryOptions,
@@ -85,7 +85,9 @@ def register(app: typer.Typer) -> None:
 def ask(
     corpus: Annotated[str, typer.Argument(help="The corpus's name.")],
     question: Annotated[str | None, typer.Argument(help="The question; or give it with --file.")] = None,
-    file: Annotated[Path | None, typer.Option(help="Read the question from a file, - for standard input.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Read questions from a file, one a line; - for standard input.")
+    ] = None,
     leaves: Annotated[
         bool, typer.Option("--leaves", help="The finest reports of all.", rich_help_panel=_SELECTION)
     ] = False,
@@ -139,7 +141,7 @@ def ask(
     ] = None,
     points: Annotated[bool, typer.Option("--points", help="Also print the points and what became of them.")] = False,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="With --file: one question a line; prints one JSON object a line.")
+        bool, typer.Option("--jsonl", help="With --file: print one JSON object a line, one for each question.")
     ] = False,
     as_json: Json = False,
     *,
@@ -153,7 +155,7 @@ def ask(
     selection.update(
         _selection(
             leaves=leaves, coverage=coverage, relevant=relevant, dynamic=dynamic, frontier=frontier, levels=levels,
-            texts=texts, budget=any(name.startswith("budget_") for name in selection),
+            texts=texts,
         ), stable=stable,
     )  # fmt: skip
     options.update({"again": again, "bulk": bulk, "prompts": read_prompts(prompt or [], OF_QUESTION)})
@@ -164,8 +166,19 @@ def ask(
     if jsonl and (file is None or plan or plan_all or stream):
         raise UsageError("--jsonl goes with --file, and not with --plan or --stream.")
     own = again and question is None and file is None and not (plan or plan_all)  # the client knows that job's
-    text = "" if own else _question(question, file)
+    questions = [""] if own else _questions(question, file)
+    many = jsonl or len(questions) > 1
+    for flag, given in (("--plan", plan or plan_all), ("--stream", stream), ("--json", as_json and not jsonl)):
+        if many and given:
+            raise UsageError(
+                f"{flag} takes one question; {file} has {len(questions)}.",
+                hint="--jsonl prints one JSON object for each question.",
+            )
     chosen = FLAGS.build(options)
+    if again and (idle := _sized(chosen.selection)):
+        raise UsageError(
+            f"{idle} goes not with --again, which reads the silent reports of that job.", hint=f"Leave out {idle}."
+        )
     if not plan_all:  # which shows each selection with what it takes
         chosen.selection.check()
 
@@ -174,10 +187,11 @@ def ask(
     from communitree.render.answer import answer_parts, plan_parts
 
     with Client() as client:
-        if jsonl:
-            from communitree.cli.many import ask_many
+        if many:
+            from communitree.cli.many import as_lines, as_text, ask_many
 
-            return ask_many(client, corpus, text, chosen)
+            return ask_many(client, corpus, questions, chosen, as_lines if jsonl else as_text(points=points))
+        (text,) = questions
         if plan_all or plan:
             plans = client.plans(corpus, text, chosen) if plan_all else [client.plan(corpus, text, chosen)]
             if as_json:
@@ -196,25 +210,30 @@ def ask(
     return exit_code(answer.status)
 
 
-def _question(question: str | None, file: Path | None) -> str:
+def _questions(question: str | None, file: Path | None) -> list[str]:
+    """Return the question, or those of a file: a line each."""
     if (question is None) == (file is None):
         raise UsageError(
             "There is no question." if question is None else "The question was given twice.",
             hint='communitree ask CORPUS "QUESTION", or --file FILE.',
         )
     if file is not None:
-        question = sys.stdin.read() if str(file) == "-" else read_text(file, "--file")
+        text = sys.stdin.read() if str(file) == "-" else read_text(file, "--file")
+        found = [line.strip() for line in text.splitlines() if line.strip()]
+        if not found:
+            raise UsageError("The file has no question.", hint="One question a line.")
+        return found
     assert question is not None
     if not question.strip():
         raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
-    return question.strip()
+    return [question.strip()]
 
 
 def _selection(
     *, leaves: bool, coverage: float | None, relevant: bool, dynamic: bool, frontier: int | None, levels: str | None,
-    texts: bool, budget: bool,
+    texts: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the strategy and its number; walks by relevance take budgets as their limits."""
+    """Return the strategy and its number; {} where no flag names one."""
     chosen: dict[str, dict[str, Any]] = {}
     for name, given in (("leaves", leaves), ("relevant", relevant), ("dynamic", dynamic), ("texts", texts)):
         if given:
@@ -230,9 +249,16 @@ def _selection(
     if len(chosen) > 1:
         raise UsageError(f"Choose one selection: {', '.join('--' + name for name in chosen)} exclude one another.")
     if not chosen:
-        return {"strategy": "budget"} if budget else {}
+        return {}
     ((strategy, more),) = chosen.items()
     return {"strategy": strategy, **more}
+
+
+def _sized(selection: SelectionOptions) -> str:
+    """Return a flag that chose what is read, "" where none did; a budget in money is a ceiling anyhow."""
+    given = (name for name in ("budget_tokens", "budget_reports") if getattr(selection, name) is not None)
+    named = next(given, "" if selection.strategy in ("auto", "budget") else selection.strategy)
+    return named and "--" + named.replace("_", "-")
 
 
 def _history(path: Path) -> Any:

@@ -67,6 +67,7 @@ def test_a_request_becomes_a_job_and_an_outcome_with_its_correlation_id(intake: 
         (ask(""), "question is empty"),
         (ask("x", options={"selection": {"strategy": "all"}}), "strategy"),
         (ask("x", options={"selection": {"strategy": "leaves", "budget_tokens": 9}}), "goes not with --leaves"),
+        (ask("x", options={"selection": {"strategy": "auto", "budget_tokens": 9}}), "goes not with strategy='auto'"),
         ({"kind": "query", "corpus": "nowhere", "question": "x"}, "no corpus"),
         ({"kind": "query", "corpus": "../../x\n", "question": "x"}, ""),
         ({"kind": "corpus", "corpus": "c"}, "no documents"),

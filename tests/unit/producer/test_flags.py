@@ -62,9 +62,8 @@ def test_a_value_out_of_range_names_its_flag() -> None:
     ("given", "expected"),
     [
         ({}, {}),
-        ({"budget": True}, {"strategy": "budget"}),
         ({"leaves": True}, {"strategy": "leaves"}),
-        ({"relevant": True, "budget": True}, {"strategy": "relevant"}),
+        ({"relevant": True}, {"strategy": "relevant"}),
         ({"coverage": 0.5}, {"strategy": "coverage", "coverage": 0.5}),
         ({"frontier": 0}, {"strategy": "frontier", "level": 0}),
         ({"levels": "2"}, {"strategy": "levels", "level": 2}),
@@ -73,7 +72,7 @@ def test_a_value_out_of_range_names_its_flag() -> None:
 )
 def test_selections(given: dict[str, Any], expected: dict[str, Any]) -> None:
     none: dict[str, Any] = {
-        "leaves": False, "relevant": False, "dynamic": False, "texts": False, "budget": False,
+        "leaves": False, "relevant": False, "dynamic": False, "texts": False,
         "coverage": None, "frontier": None, "levels": None,
     }  # fmt: skip
     assert ask._selection(**{**none, **given}) == expected
@@ -93,6 +92,12 @@ def test_a_budget_is_not_ignored_in_silence(choice: list[str], flag: str, capsys
     said = capsys.readouterr().err
     assert f"{flag} goes not with {choice[0]}" in said
     assert f"Leave out {choice[0]}" in said
+
+
+@pytest.mark.parametrize("choice", [["--leaves"], ["--coverage", "0.8"], ["--budget-tokens", "9000"]])
+def test_again_reads_the_silent_reports_and_no_selection(choice: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", "c", "--again", "j", *choice]) == 2
+    assert f"{choice[0]} goes not with --again" in capsys.readouterr().err
 
 
 def test_levels_takes_a_number_or_all(capsys: pytest.CaptureFixture[str]) -> None:
