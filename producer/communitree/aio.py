@@ -52,7 +52,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; later calls raise UsageError."""
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
 

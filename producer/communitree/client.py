@@ -55,10 +55,18 @@ class Client:
         self._ledger = Ledger(self._redis, patience=_PATIENCE)
         self._store = Store(self.settings, patience=_PATIENCE)
         self._publisher = Publisher(self.settings, self._ledger)
-        self._jobs = Jobs(self.settings, self._store, self._ledger, self._publisher)
+        self._open: Jobs | None = Jobs(self.settings, self._store, self._ledger, self._publisher)
+
+    @property
+    def _jobs(self) -> Jobs:
+        # Every call begins with them: closed connections would open again by themselves, and submit half a job.
+        if self._open is None:
+            raise UsageError("This client was closed.", hint="Make a new one: `with Client() as client:`.")
+        return self._open
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; later calls raise UsageError."""
+        self._open = None
         close(self._redis)
         self._publisher.close()
 
@@ -97,16 +105,16 @@ class Client:
             CorpusBusy: another job is indexing it.
         """
         options = options or IndexOptions()
-        corpus = corpus_name(corpus)
+        jobs, corpus = self._jobs, corpus_name(corpus)
         if not options.plan_only and not idempotency_key:  # the job that is busy may be the one of this key
-            catalogue.refuse_busy(self._jobs, corpus)
+            catalogue.refuse_busy(jobs, corpus)
         gathered = source if isinstance(source, Gathered) else self.gather(source, options)
         if options.read.strict:
             gathered.refuse_losses()
         self._store.ensure_bucket()
-        upload(self._store, self._jobs.keys, corpus, gathered.documents, progress)
+        upload(self._store, jobs.keys, corpus, gathered.documents, progress)
         listed = [document.listed() for document in gathered.documents]
-        return self._jobs.submit_index(
+        return jobs.submit_index(
             corpus, listed, options, left_out=gathered.left_out(), correlation_id=correlation_id,
             idempotency_key=idempotency_key,
         ).job  # fmt: skip
@@ -151,7 +159,7 @@ class Client:
 
     def corpora(self) -> list[dict[str, Any]]:
         """Return all corpora: name, version, the job that indexes it now, counts."""
-        self._store.ensure_bucket()
+        self._jobs.store.ensure_bucket()
         return catalogue.corpora(self._jobs)
 
     def delete(self, corpus: str) -> int:
