@@ -1,41 +1,45 @@
-"""`ask CORPUS --file QUESTIONS --jsonl`: one question a line, one JSON object a line, in the order of the questions."""
+"""`ask CORPUS --file QUESTIONS`: one question a line; answers in the order of the questions, as they are there."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from communitree.cli.output import say
+from rich.text import Text
+
+from communitree.cli.output import say, say_error, show
 from communitree.client import Client
-from communitree_shared.errors import CommunitreeError, UsageError
+from communitree.render.answer import answer_parts
+from communitree_shared.errors import CommunitreeError
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import EXIT_CODES
+from communitree_shared.results import EXIT_CODES, Answer
 
 #: Questions that are open at a time: enough to keep workers busy, few enough to leave room for others.
 _OPEN = 16
 
+#: Tells what became of a question.
+Tell = Callable[[str, Answer | CommunitreeError], None]
 
-def ask_many(client: Client, corpus: str, text: str, options: QueryOptions) -> int:
-    """Ask every line that is not empty; return the worst exit code. Ctrl-C cancels what is open.
 
-    A question that is refused gives `{"question", "error"}`; the others go on.
+def ask_many(client: Client, corpus: str, questions: Sequence[str], options: QueryOptions, tell: Tell) -> int:
+    """Ask all questions, some at a time; return the worst exit code. Ctrl-C cancels what is open.
 
-    Raises:
-        UsageError: there is no question.
+    A question that is refused is told as its error; the others go on.
     """
-    questions = [line.strip() for line in text.splitlines() if line.strip()]
-    if not questions:
-        raise UsageError("The file has no question.", hint="One question a line.")
     submitted = ((question, _submit(client, corpus, question, options)) for question in questions)
     open_jobs: deque[tuple[str, str | CommunitreeError]] = deque()
     worst = 0
     try:
         open_jobs.extend(islice(submitted, _OPEN))
         while open_jobs:
-            worst = max(worst, _end(client, *open_jobs[0]))
+            question, job = open_jobs[0]
+            ended = client.wait_answer(job) if isinstance(job, str) else job
+            tell(question, ended)
+            worst = max(worst, EXIT_CODES[ended.status] if isinstance(ended, Answer) else ended.exit_code)
             open_jobs.popleft()
             open_jobs.extend(islice(submitted, 1))
     except KeyboardInterrupt:
@@ -48,19 +52,31 @@ def ask_many(client: Client, corpus: str, text: str, options: QueryOptions) -> i
     return worst
 
 
+def as_lines(question: str, ended: Answer | CommunitreeError) -> None:
+    """Tell as one JSON object on a line: the answer, or `{"question", "error"}`."""
+    answered = isinstance(ended, Answer)
+    body = ended.model_dump(mode="json") if answered else {"question": question, "error": ended.as_json()}
+    sys.stdout.write(json.dumps(body, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def as_text(*, points: bool) -> Tell:
+    """Tell as text: the question as heading, what `ask` prints of one, a blank line between two."""
+    before: list[Text] = []
+
+    def tell(question: str, ended: Answer | CommunitreeError) -> None:
+        show(*before, Text(question, "bold"), Text())
+        before[:] = [Text()]
+        if isinstance(ended, Answer):
+            show(*answer_parts(ended, with_points=points))
+        else:
+            say_error(ended, as_json=False)
+
+    return tell
+
+
 def _submit(client: Client, corpus: str, question: str, options: QueryOptions) -> str | CommunitreeError:
     try:
         return client.submit_query(corpus, question, options).job
     except CommunitreeError as error:
         return error
-
-
-def _end(client: Client, question: str, job: str | CommunitreeError) -> int:
-    if isinstance(job, str):
-        answer = client.wait_answer(job)
-        body, code = answer.model_dump(mode="json"), EXIT_CODES[answer.status]
-    else:
-        body, code = {"question": question, "error": job.as_json()}, job.exit_code
-    sys.stdout.write(json.dumps(body, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
-    return code

@@ -18,7 +18,7 @@ from communitree.aio import AsyncClient
 from communitree.client import Client
 from communitree.embedded.discover import discover
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, UsageError
-from communitree_shared.options import QueryOptions
+from communitree_shared.options import QueryOptions, SelectionOptions
 from communitree_shared.results import Answer
 from communitree_shared.settings import Settings
 from support.stack import COMMAND, Stack, running_stack
@@ -113,6 +113,34 @@ def test_many_questions_one_a_line(stack: Stack, corpus: str, tmp_path: Path) ->
     assert answers[0]["answer"] == answers[2]["answer"] != ""
     lost = stack.call("ask", "nope", "--file", str(tmp_path / "q.txt"), "--jsonl")
     assert (lost.code, json.loads(lost.out.splitlines()[0])["error"]["code"]) == (2, "corpus_not_found")
+    told = stack.call("ask", corpus, "--file", str(tmp_path / "q.txt"))
+    assert told.code == 0, told.err
+    lines = told.out.splitlines()
+    headings = [n for n, line in enumerate(lines) if line in questions]
+    assert [lines[n] for n in headings] == questions
+    assert headings[0] == 0
+    assert [lines[n - 1] for n in headings[1:]] == ["", ""]
+    assert told.out.count("batches:") == 3
+    refused = stack.call("ask", "nope", "--file", str(tmp_path / "q.txt"))
+    assert (refused.code, refused.err.count("no corpus")) == (2, 3)
+
+
+def test_a_budget_from_python_is_kept_to_or_refused(client: Client, corpus: str) -> None:
+    few = client.ask(corpus, THEMES, QueryOptions(selection=SelectionOptions(budget_reports=1)))
+    assert (few.account.selection.strategy, few.account.reports.selected) == ("budget", 1)
+    idle = QueryOptions(selection=SelectionOptions(strategy="auto", budget_tokens=9_000))
+    before = client.jobs()
+    for refused in (client.ask, client.plan, lambda *given: list(client.stream(*given))):
+        with pytest.raises(UsageError, match="budget_tokens goes not with strategy='auto'"):
+            refused(corpus, THEMES, idle)
+
+    async def asking() -> None:
+        async with AsyncClient(client.settings) as other:
+            await other.ask(corpus, THEMES, idle)
+
+    with pytest.raises(UsageError, match="budget_tokens goes not with strategy='auto'"):
+        asyncio.run(asking())
+    assert client.jobs() == before
 
 
 def test_stream_prints_the_answer_once(stack: Stack, corpus: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,24 @@ def test_errors_are_json_where_json_was_asked_for(capsys: pytest.CaptureFixture[
     assert error["code"] == "no_stack"
     assert set(error) == {"code", "message", "hint"}
     assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "flag", "says"),
+    [
+        ("One?\nTwo?\n", "--json", "--json takes one question; .* has 2"),
+        ("One?\nTwo?\n", "--plan", "--plan takes one question"),
+        ("One?\nTwo?\n", "--stream", "--stream takes one question"),
+        ("\n \n", "--bulk", "no question"),
+    ],
+)
+def test_what_a_file_of_questions_cannot_be_asked_with(
+    content: str, flag: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.txt").write_text(content)
+    assert main(["ask", "c", "--file", str(tmp_path / "q.txt"), flag]) == 2
+    said = capsys.readouterr()
+    assert re.search(says, said.err + said.out)
 
 
 @pytest.mark.parametrize(
