@@ -54,8 +54,10 @@ def ask_many(client: Client, corpus: str, questions: Sequence[str], options: Que
 
 def as_lines(question: str, ended: Answer | CommunitreeError) -> None:
     """Tell as one JSON object on a line: the answer, or `{"question", "error"}`."""
-    answered = isinstance(ended, Answer)
-    body = ended.model_dump(mode="json") if answered else {"question": question, "error": ended.as_json()}
+    if isinstance(ended, Answer):
+        body = ended.model_dump(mode="json")
+    else:
+        body = {"question": question, "error": ended.as_json()}
     sys.stdout.write(json.dumps(body, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
