@@ -119,3 +119,4 @@ def _jobs(jobs: Jobs, before: float, found: Found, dry_run: bool) -> None:
         found.objects += len(dated)
         if not dry_run:
             store.delete_all([*(key for key, _ in dated), keys.open_job(job)])
+            jobs.ledger.redis.unlink(rk.result(jobs.tenant, job))  # a small result is kept there for a minute, too
