@@ -42,8 +42,9 @@ def as_result(
             f"The result of job {job} was removed (by `communitree gc`): the job ended as {state}.",
             hint="Ask the question again." if kind == "query" else "`communitree corpora` lists what is published.",
         )
-    cause = as_error(None, record, f"the job ended as {state} without a result").message
-    return without_result(job, state, cause, record, request)
+    error = as_error(None, record, f"the job ended as {state} without a result")
+    result = without_result(job, state, error.message, record, request)
+    return result.model_copy(update={"error": error.as_json()}) if state == "failed" else result
 
 
 def plan_of(record: Mapping[str, str], raw: Mapping[str, Any] | None) -> IndexPlan:

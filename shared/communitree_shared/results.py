@@ -190,7 +190,7 @@ class Account(_Result):
 
 
 class Answer(_Result):
-    """The result of a query job."""
+    """The result of a query job. `error`: why it failed, as code, message and hint."""
 
     job_id: str
     status: QueryStatus
@@ -202,6 +202,7 @@ class Answer(_Result):
     citations: list[Citation] = []
     points: list[Point] = []
     account: Account
+    error: dict[str, Any] | None = None
 
 
 class Plan(_Result):
@@ -273,7 +274,7 @@ class IndexResult(_Result):
     """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew.
 
     `notes`: what a rule left out (hidden files), and what was done to a graph's tables as a matter of course;
-    `warnings`: what is damaged, lost, missing or was not read.
+    `warnings`: what is damaged, lost, missing or was not read. `error`: why the job failed, as code, message and hint.
     """
 
     job_id: str
@@ -289,6 +290,7 @@ class IndexResult(_Result):
     changes: list[str] = []
     notes: list[str] = []
     warnings: list[str] = []
+    error: dict[str, Any] | None = None
 
 
 class TreeCommunity(_Result):

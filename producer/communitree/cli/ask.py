@@ -207,7 +207,7 @@ def ask(
         show(*answer_parts(answer, with_text=not written, with_points=points))
     if submitted.cached:
         say("This answer was known: asked before on the same version.")
-    return exit_code(answer.status)
+    return exit_code(answer)
 
 
 def _questions(question: str | None, file: Path | None) -> list[str]:

@@ -58,9 +58,9 @@ def _tell(client: Client, gathered: Gathered, what: str, question: str, as_json:
     index = follow_index(client, job)
     if index is None:
         raise KeyboardInterrupt
-    if exit_code(index.status) == 4:
+    if index.status in {"failed", "cancelled"}:
         to_stdout(index) if as_json else show(*index_result(index))
-        return exit_code(index.status)
+        return exit_code(index)
     tree = client.tree(_CORPUS)
     if not as_json:
         show(*index_result(index))
@@ -72,7 +72,7 @@ def _tell(client: Client, gathered: Gathered, what: str, question: str, as_json:
         to_stdout({"index": index.model_dump(mode="json"), "answer": answer.model_dump(mode="json")})
     else:
         show(*answer_parts(answer))
-    return exit_code(answer.status)
+    return exit_code(answer)
 
 
 def write_topics(folder: Path) -> Path:

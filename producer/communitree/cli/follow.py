@@ -13,8 +13,10 @@ from rich.live import Live
 from communitree.cli.output import say, stderr
 from communitree.client import Client
 from communitree.events import DELTA_EVENT, RESTART_EVENT, Event
+from communitree.outcome import as_error
 from communitree.render.progress import Progress
 from communitree_shared.errors import CommunitreeError
+from communitree_shared.index_plan import IndexPlan
 from communitree_shared.results import EXIT_CODES, Answer, IndexResult
 
 #: A job that no worker has taken after so many seconds probably has none (one that just starts needs a few).
@@ -24,9 +26,11 @@ _UNTAKEN = 20.0
 _LINE_SECONDS = 5.0
 
 
-def exit_code(status: str) -> int:
-    """Return the exit code of a final state."""
-    return EXIT_CODES.get(status, 4)
+def exit_code(result: Answer | IndexResult | IndexPlan) -> int:
+    """Return the exit code of an ended job: that of its state, or of the error that it failed with."""
+    if isinstance(result, IndexPlan) or result.status != "failed" or not result.error:
+        return EXIT_CODES.get(result.status, 4)
+    return as_error({"error": result.error}, {}, "").exit_code
 
 
 def follow_index(client: Client, job: str) -> IndexResult | None:

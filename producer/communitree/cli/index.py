@@ -133,17 +133,18 @@ def index(
         from communitree.render.index import index_result
 
         show(*index_result(result))
-    return exit_code(result.status)
+    return exit_code(result)
 
 
 def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions, as_json: bool) -> int:
-    from communitree.cli.follow import exit_code, follow_any
+    from communitree.cli.follow import follow_any
     from communitree.render.index import index_plan
+    from communitree_shared.results import EXIT_CODES
 
     job = client.submit_index(gathered, corpus, options.model_copy(update={"plan_only": True}), progress=_uploaded)
     if not follow_any(client, job):  # Ctrl-C
         client.cancel(job)
-        return exit_code("cancelled")
+        return EXIT_CODES["cancelled"]
     planned = client.planned(job)
     if as_json:
         to_stdout(planned)

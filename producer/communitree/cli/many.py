@@ -11,12 +11,13 @@ from itertools import islice
 
 from rich.text import Text
 
+from communitree.cli.follow import exit_code
 from communitree.cli.output import say, say_error, show
 from communitree.client import Client
 from communitree.render.answer import answer_parts
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import EXIT_CODES, Answer
+from communitree_shared.results import Answer
 
 #: Questions that are open at a time: enough to keep workers busy, few enough to leave room for others.
 _OPEN = 16
@@ -39,7 +40,7 @@ def ask_many(client: Client, corpus: str, questions: Sequence[str], options: Que
             question, job = open_jobs[0]
             ended = client.wait_answer(job) if isinstance(job, str) else job
             tell(question, ended)
-            worst = max(worst, EXIT_CODES[ended.status] if isinstance(ended, Answer) else ended.exit_code)
+            worst = max(worst, exit_code(ended) if isinstance(ended, Answer) else ended.exit_code)
             open_jobs.popleft()
             open_jobs.extend(islice(submitted, 1))
     except KeyboardInterrupt:

@@ -71,7 +71,7 @@ def job(
         show(*index_plan(found))
     else:
         show(*index_result(found))
-    return exit_code(found.status)
+    return exit_code(found)
 
 
 def resume(job_id: JobId, as_json: Json = False) -> None:

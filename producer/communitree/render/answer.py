@@ -19,8 +19,10 @@ _CITATIONS_SHOWN = 20
 def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = False) -> list[RenderableType]:
     """Return the answer, its citations with where to look on, its points if wanted, and its account."""
     parts: list[RenderableType] = []
+    error = answer.error or {}
     if with_text and answer.answer.strip():
-        parts += [_Prose(answer.answer), Text()]
+        remedy = [Text(str(error["hint"]))] if error.get("hint") else []
+        parts += [_Prose(answer.answer), *remedy, Text()]
     if answer.standalone_question and answer.standalone_question != answer.question:
         parts.append(Text(f"understood as: {answer.standalone_question}", "dim"))
     if answer.citations:
@@ -30,6 +32,8 @@ def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = 
     parts.append(
         Text.assemble((answer.status, f"bold {_STYLES.get(answer.status, '')}".strip()), f"  job {answer.job_id}")
     )
+    if error and not answer.account.batches.total:  # refused before anything was read: the text says all
+        return parts
     return [*parts, *account_lines(answer.account)]
 
 

@@ -125,6 +125,25 @@ def test_many_questions_one_a_line(stack: Stack, corpus: str, tmp_path: Path) ->
     assert (refused.code, refused.err.count("no corpus")) == (2, 3)
 
 
+def test_strict_exits_the_same_whoever_finds_the_fault(stack: Stack, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(STORY["harbour.txt"])
+    (tmp_path / "noise.txt").write_bytes(bytes(range(256)) * 20)  # only reading it shows that it is no text
+    done = stack.call("index", str(tmp_path), "--corpus", "strict", "--strict", "--json")
+    assert (done.code, done.json["status"], done.json["error"]["code"]) == (2, "failed", "bad_input")
+    job = done.json["job_id"]
+    for words in (["job", job, "--result"], ["job", job, "--follow"]):
+        assert stack.call(*words).code == 2
+    small = stack.call("index", str(tmp_path), "--corpus", "strict", "--json")
+    assert (small.code, small.json["status"]) == (0, "published")
+
+
+def test_a_question_that_cannot_be_asked_exits_2_with_the_remedy(stack: Stack, corpus: str) -> None:
+    done = stack.call("ask", corpus, THEMES, "--budget-tokens", "1")
+    assert done.code == 2
+    assert done.out.count("too small to read anything") == 1
+    assert "Raise --budget-tokens" in done.out
+
+
 def test_a_budget_from_python_is_kept_to_or_refused(client: Client, corpus: str) -> None:
     few = client.ask(corpus, THEMES, QueryOptions(selection=SelectionOptions(budget_reports=1)))
     assert (few.account.selection.strategy, few.account.reports.selected) == ("budget", 1)

@@ -106,6 +106,14 @@ def test_a_job_that_ended_without_a_result_has_one_that_says_so() -> None:
     assert isinstance(index, IndexResult)
     assert (index.status, index.corpus) == ("failed", "c")
     assert index.warnings
+    refused = {
+        "state": "failed",
+        "kind": "query",
+        "error": '{"code": "refused", "message": "no space", "hint": "mend"}',
+    }
+    failed = as_result("j", refused, None, request)
+    assert failed.error == {"code": "refused", "message": "no space", "hint": "mend"}  # type: ignore[union-attr]
+    assert answer.error is None
 
 
 @pytest.mark.parametrize(("kind", "state"), [("query", "answered"), ("query", "no_data"), ("corpus", "published")])

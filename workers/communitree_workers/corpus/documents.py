@@ -62,7 +62,7 @@ class Problem:
         place = f", row {self.row}" if self.row is not None else ""
         place += f", byte {self.offset}" if self.offset is not None else ""
         return BadInput(
-            f"{self.source}{place}: {self.message}", hint="Mend or leave out the file, or read without strict."
+            f"{self.source}{place}: {self.message}", hint="Mend or leave out the file, or read without --strict."
         )
 
 
