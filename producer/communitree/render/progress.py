@@ -101,8 +101,13 @@ class Progress:
         return notes
 
     def new_lines(self) -> Iterator[str]:
-        """Yield a line for each stage that has ended since the last call."""
+        """Yield a line for each stage that has ended since the last call, in the order in which they began.
+
+        A step that hands on to a quick stage may end after it: then both are told together.
+        """
         for stage in self._stages.values():
+            if stage.ended is None and not stage.quiet and not self.ended:
+                return
             if stage.ended is not None and not stage.told:
                 stage.told = True
                 if not stage.quiet or stage.failed:

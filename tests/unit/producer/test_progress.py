@@ -35,6 +35,21 @@ def told(*events: Event) -> Progress:
     return progress
 
 
+def test_a_stage_is_told_after_the_one_that_began_before_it() -> None:
+    quick = [
+        event(1, "stage.started", stage="plan", kind="plan", total=1),
+        event(2, "stage.started", stage="map", kind="map", total=6),
+        event(3, "stage.ended", stage="map", done=6, failed=0, total=6),
+    ]
+    progress = told(*quick)
+    assert list(progress.new_lines()) == []
+    progress.take(event(4, "stage.ended", stage="plan", done=1, failed=0, total=1))
+    assert list(progress.new_lines()) == ["plan: 3.0 s", "map: 6/6, 1.0 s"]
+    cut_off = told(*quick)
+    cut_off.ended = True
+    assert list(cut_off.new_lines()) == ["map: 6/6, 1.0 s"]
+
+
 def test_lines_come_once_when_a_stage_has_ended_and_steps_in_between_are_quiet() -> None:
     progress = told(*STORY)
     assert list(progress.new_lines()) == ["ingest: 3.0 s"]
