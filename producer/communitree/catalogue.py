@@ -46,6 +46,11 @@ def refuse_busy(jobs: Jobs, corpus: str) -> None:
         )
 
 
+def not_there(corpus: str) -> CorpusNotFound:
+    """Return the error of a corpus that nothing is left of."""
+    return CorpusNotFound(f"There is no corpus {corpus!r}.", hint="`communitree corpora` lists them.")
+
+
 def delete(jobs: Jobs, corpus: str) -> int:
     """Remove a corpus with all its versions, documents, questions and answers; return how many objects it had.
 
@@ -59,7 +64,7 @@ def delete(jobs: Jobs, corpus: str) -> int:
     refuse_busy(jobs, corpus)
     keys = list(jobs.store.keys(jobs.keys.corpus(corpus)))
     if not keys:
-        raise CorpusNotFound(f"There is no corpus {corpus!r}.", hint="`communitree corpora` lists them.")
+        raise not_there(corpus)
     jobs.store.delete(jobs.keys.current(corpus))
     jobs.store.delete_all(keys)
     return len(keys) + forget(jobs, corpus)

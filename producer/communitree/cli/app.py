@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from communitree.cli import ask, index, look, operate, stack
+from communitree.cli.everywhere import everywhere, with_everywhere
 from communitree.cli.output import say, say_error, to_stdout
 from communitree_shared.errors import CommunitreeError, InfrastructureError, UsageError
 
@@ -35,22 +34,13 @@ def build() -> typer.Typer:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_everywhere)
+    app.callback()(everywhere)
     for module in (stack, index, ask, look, operate):
         module.register(app)
+    for command in app.registered_commands:
+        assert command.callback is not None
+        command.callback = with_everywhere(command.callback)
     return app
-
-
-def _everywhere(
-    home: Annotated[
-        Path | None, typer.Option(help="The stack's folder (COMMUNITREE_HOME).", show_default=False)
-    ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose corpora and jobs.", show_default=False)] = None,
-) -> None:
-    if home is not None:
-        os.environ["COMMUNITREE_HOME"] = str(home.expanduser().absolute())
-    if tenant is not None:
-        os.environ["COMMUNITREE_TENANT"] = tenant
 
 
 def run(words: list[str]) -> int:

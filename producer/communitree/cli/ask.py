@@ -83,8 +83,10 @@ def register(app: typer.Typer) -> None:
 
 @with_flags(FLAGS)
 def ask(
-    corpus: Annotated[str, typer.Argument(help="The corpus's name.")],
-    question: Annotated[str | None, typer.Argument(help="The question; or give it with --file.")] = None,
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="The corpus's name.")],
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="The question; or give it with --file.")
+    ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Read questions from a file, one a line; - for standard input.")
     ] = None,
@@ -117,7 +119,7 @@ def ask(
         bool, typer.Option("--texts", help="The text units themselves, no reports.", rich_help_panel=_SELECTION)
     ] = False,
     stable: Annotated[
-        bool, typer.Option("--stable", help="With a budget: only the core that never gets coarser as it grows.")
+        bool, typer.Option("--stable", help="With a budget: only what a larger budget would keep or refine.")
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be read and cost; `--plan all` compares all selections.")
@@ -125,7 +127,8 @@ def ask(
     plan_all: Annotated[bool, typer.Option("--plan-all", hidden=True)] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Print the answer while it is written.")] = False,
     again: Annotated[
-        str, typer.Option(metavar="JOB", help="Read a job's silent reports again; without a question, for its own.")
+        str,
+        typer.Option(metavar="JOB", help="Read again what no point of that job cites; without QUESTION, for its own."),
     ] = "",
     deadline: Annotated[
         float | None,
@@ -137,7 +140,9 @@ def ask(
     ] = None,
     prompt: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=FILE: a prompt of your own (map, reduce, reduce_part, rate, rewrite)."),
+        typer.Option(
+            help="NAME=FILE: your own prompt (map, reduce, reduce_part, rate, rewrite). Several times for several."
+        ),
     ] = None,
     points: Annotated[bool, typer.Option("--points", help="Also print the points and what became of them.")] = False,
     jsonl: Annotated[

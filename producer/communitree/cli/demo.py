@@ -29,12 +29,12 @@ from communitree_shared.settings import Settings
 _CORPUS = "demo"
 
 
-def run_demo(folder: Path | None, home: Path | None, question: str, as_json: bool) -> int:
-    """Run it and return the answer's exit code; nothing is left running, and nothing on disk but a `home` given."""
+def run_demo(folder: Path | None, question: str, as_json: bool) -> int:
+    """Run it and return the answer's exit code; nothing is left running, and nothing on disk but COMMUNITREE_HOME."""
     begun = time.monotonic()
     # before anything is started: there may be nothing to read
     own = None if folder is None else gather([folder], max_bytes=Settings().max_upload_bytes)
-    given = home or (Path(os.environ["COMMUNITREE_HOME"]) if os.environ.get("COMMUNITREE_HOME") else None)
+    given = Path(os.environ["COMMUNITREE_HOME"]) if os.environ.get("COMMUNITREE_HOME") else None
     with _ending_on_sigterm(), _folder(given) as stack_home:
         say(f"1. Starting Valkey, an S3 server and workers in {stack_home}")
         with launch(stack_home):
@@ -95,7 +95,7 @@ def write_topics(folder: Path) -> Path:
 
 def _next_steps(home: Path | None) -> None:
     command = program()
-    if home and not os.environ.get("COMMUNITREE_HOME"):
+    if home:
         command = f"COMMUNITREE_HOME={shlex.quote(str(home))} {command}"
     for line in (
         "Next, in two terminals:",

@@ -96,7 +96,7 @@ class Flags:
             first = error.errors()[0]
             path = tuple(str(part) for part in first["loc"])
             flag = next((f for f, p in self._paths.items() if p == path[: len(p)]), path[-1])
-            raise UsageError(f"--{flag.replace('_', '-')}: {first['msg']}.", hint="See --help for its range.") from None
+            raise UsageError(f"--{flag.replace('_', '-')}: {first['msg']}.") from None
 
 
 def with_flags(flags: Flags) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

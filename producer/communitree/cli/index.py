@@ -28,8 +28,8 @@ FLAGS = Flags(
     hidden=frozenset(("graph", "cluster.recluster", "prompts", "plan_only")),
     words={
         "reset_settings": "Start from the defaults, not from the settings that earlier jobs gave this corpus.",
-        "budget_usd": "Stop calling models at this much money; the rest is made without.",
-        "budget_tokens": "Stop calling models at so many tokens; the rest is made without.",
+        "budget_usd": "Call models for so much money (USD) at most; the rest is made without.",
+        "budget_tokens": "Call models with so many tokens at most; the rest is made without.",
         "read.chunk_overlap": "Tokens that neighbouring text units share.",
         "read.chunking": "Cut at tokens, or at the ends of sentences.",
         "read.encoding_model": "The encoding that counts tokens.",
@@ -49,6 +49,10 @@ FLAGS = Flags(
         "cluster.resolution": "Of the clustering: higher makes smaller communities.",
         "cluster.seed": "Of the clustering.",
         "cluster.iterations": "Rounds of the clustering.",
+        "cluster.spread_above": "Level-0 communities with more entities than this are clustered by steps of their own.",
+        "report.max_prompt_tokens": "Tokens of the prompt of a report, the whole prompt counted.",
+        "report.min_entities": "Communities with fewer entities get a report without a model.",
+        "report.language": "The language of the reports; by default the corpus's own.",
         "cluster.use_lcc": "Cluster only the largest component, as GraphRAG does; the rest hangs under one root.",
     },
 )
@@ -61,20 +65,27 @@ def register(app: typer.Typer) -> None:
 
 @with_flags(FLAGS)
 def index(
-    source: Annotated[list[str], typer.Argument(help="Files, folders, patterns in quotes, or - for standard input.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="Files, folders, patterns in quotes, or - for standard input."),
+    ],
     corpus: Annotated[str, typer.Option(help="The corpus's name; an existing one gets a new version.")],
     graph: Annotated[bool, typer.Option("--graph", help="SOURCE holds graph tables (GraphRAG's, or edges).")] = False,
     recluster: Annotated[
         bool, typer.Option("--recluster", help="With --graph: build our tree, do not keep the one in SOURCE.")
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Publish the job and return.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Submit the job and return; it goes on without this command.")
+    ] = False,
     plan: Annotated[
         bool,
         typer.Option("--plan", help="Say what would be made and cost: no model, no new version."),
     ] = False,
     prompt: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=FILE: a prompt of your own (extract, gleaning, claims, describe, report)."),
+        typer.Option(
+            help="NAME=FILE: your own prompt (extract, gleaning, claims, describe, report). Several times for several."
+        ),
     ] = None,
     as_json: Json = False,
     *,
@@ -82,7 +93,7 @@ def index(
 ) -> int:
     """Index documents: text units, entities, the community tree, a report on each community.
 
-    An existing corpus keeps the settings that earlier jobs gave it by name; those given now are put over them.
+    An existing corpus keeps the settings of its earlier jobs; those given now replace them.
 
     Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
     """

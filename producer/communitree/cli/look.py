@@ -11,7 +11,7 @@ import typer
 from communitree.cli.output import Json, say, show, to_stdout
 from communitree_shared.errors import UsageError
 
-Corpus = Annotated[str, typer.Argument(help="The corpus's name.")]
+Corpus = Annotated[str, typer.Argument(metavar="CORPUS", help="The corpus's name.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -100,7 +100,7 @@ def source(
 
 def export(
     corpus: Corpus,
-    folder: Annotated[Path, typer.Argument(help="Where to write; made if it is not there.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; made if it is not there.")],
     graphrag_only: Annotated[
         bool, typer.Option("--graphrag-only", help="Only GraphRAG's columns, without ours.")
     ] = False,
@@ -125,10 +125,14 @@ def delete(
     """Remove a corpus with all its versions and documents."""
     import sys
 
+    from communitree.catalogue import not_there
     from communitree.client import Client
+    from communitree_shared.keys import corpus_name
 
     with Client() as client:
         if not yes:
+            if corpus_name(corpus) not in {found["name"] for found in client.corpora()}:
+                raise not_there(corpus)
             if as_json or not sys.stdin.isatty():
                 raise UsageError("Deleting cannot be undone.", hint="Say --yes where nobody can be asked.")
             typer.confirm(f"Remove corpus {corpus!r} with all its versions?", abort=True, err=True)

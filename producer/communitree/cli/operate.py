@@ -75,7 +75,7 @@ def job(
 
 
 def resume(job_id: JobId, as_json: Json = False) -> None:
-    """Take up a job that failed, was cancelled or lost. What was made is not made again."""
+    """Go on with a job that failed, was cancelled or lost. What was made is not made again."""
     from communitree.client import Client
 
     with Client() as client:
@@ -88,7 +88,7 @@ def resume(job_id: JobId, as_json: Json = False) -> None:
 
 
 def cancel(job_id: JobId, as_json: Json = False) -> None:
-    """Take this caller from a job; it stops when no other waits for it."""
+    """Cancel a job. A question that others ask, too, goes on for them."""
     from communitree.client import Client
 
     with Client() as client:
@@ -104,7 +104,7 @@ def dead_letters(
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 20,
     as_json: Json = False,
 ) -> None:
-    """List units that were given up after too many attempts, with the reason; or try them again."""
+    """List units of work that were given up after too many attempts, and why; or try them again."""
     from communitree.client import Client
     from communitree.render.lists import letters_table
 

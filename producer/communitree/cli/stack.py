@@ -11,15 +11,12 @@ import typer
 
 from communitree.cli.output import Json, program, say, show, to_stdout
 
-Home = Annotated[Path | None, typer.Option(help="The stack's folder (COMMUNITREE_HOME).", show_default=False)]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("demo")(demo)
     app.command("up")(up)
-    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command("worker", context_settings=anything)(worker)
+    app.command("worker")(worker)
     app.command("version")(version)
 
 
@@ -34,7 +31,6 @@ def version(as_json: Json = False) -> None:
 
 
 def up(
-    home: Home = None,
     models: Annotated[int, typer.Option(help="Worker processes for model calls.", min=0)] = 1,
     cpu: Annotated[int, typer.Option(help="Worker processes for everything else.", min=0)] = 1,
     as_json: Json = False,
@@ -43,7 +39,7 @@ def up(
     from communitree.embedded.supervisor import Supervisor, default_workers
     from communitree_shared.settings import Settings
 
-    settings = Settings(home=home) if home is not None else Settings()
+    settings = Settings()
     if settings.redis_url.get_secret_value() or settings.s3_endpoint:
         say("COMMUNITREE_REDIS_URL or COMMUNITREE_S3_ENDPOINT is set: other commands go there, not to this stack.")
 
@@ -58,12 +54,15 @@ def up(
 
 
 def worker(
-    context: typer.Context,
     queues: Annotated[
-        list[str] | None, typer.Argument(help="Queues, or `models` or `cpu` for all of one kind.")
+        list[str] | None,
+        typer.Argument(
+            metavar="QUEUE",
+            help="`models` (waits for endpoints), `cpu` (computes), or single queues. (default: models)",
+        ),
     ] = None,
 ) -> None:
-    """Run a worker process for some queues; what follows is passed on to it."""
+    """Run one more worker process, until Ctrl-C: for the running stack, or for servers of your own."""
     from communitree.embedded.discover import discover
     from communitree_shared.settings import Settings
 
@@ -78,13 +77,14 @@ def worker(
             "COMMUNITREE_S3_SECRET_KEY": settings.s3_secret_key.get_secret_value(),
             "COMMUNITREE_S3_BUCKET": settings.s3_bucket,
         }
-    command = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or []), *context.args]
+    command = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or [])]
     os.execve(sys.executable, command, environment)
 
 
 def demo(
-    folder: Annotated[Path | None, typer.Argument(help="Your own files instead of the built-in corpus.")] = None,
-    home: Home = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="Your own files instead of the built-in corpus.")
+    ] = None,
     question: Annotated[str, typer.Option(help="What to ask.")] = "What are the main themes of this corpus?",
     as_json: Json = False,
 ) -> int:
@@ -94,4 +94,4 @@ def demo(
     """
     from communitree.cli.demo import run_demo
 
-    return run_demo(folder, home, question, as_json)
+    return run_demo(folder, question, as_json)

@@ -22,6 +22,7 @@ def _no_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("COMMUNITREE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("COMMUNITREE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COMMUNITREE_TENANT", "default")
 
 
 NO_STACK = [
@@ -179,9 +180,25 @@ def test_deleting_asks_or_is_told(capsys: pytest.CaptureFixture[str], monkeypatc
 
         def __exit__(self, *_: object) -> None: ...
 
+        def corpora(self) -> list[dict[str, str]]:
+            return [{"name": "c"}]
+
     monkeypatch.setattr("communitree.client.Client", NoClient)
     assert main(["delete", "c", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["hint"] == "Say --yes where nobody can be asked."
+    assert main(["delete", "nope", "--json"]) == 2  # nobody is asked about what is not there
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "corpus_not_found"
+
+
+@pytest.mark.parametrize("words", NO_STACK, ids=lambda words: words[0])
+@pytest.mark.parametrize("before", [True, False])
+def test_every_command_takes_the_stacks_folder_before_its_name_or_after_it(
+    words: list[str], before: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ["--home", str(tmp_path / "mine"), "--tenant", "t"]
+    assert main([*place, *words] if before else [*words, *place]) == 4
+    assert f"No stack is running on {tmp_path / 'mine'}." in capsys.readouterr().err
+    assert os.environ["COMMUNITREE_TENANT"] == "t"
 
 
 def started(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
