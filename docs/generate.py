@@ -58,7 +58,7 @@ TASKS = {
     "communitree.query.rewrite.v1": "rewrite a question of a conversation to stand alone",
     "communitree.query.rate.v1": "rate candidates of a relevance walk",
     "communitree.query.walk.v1": "decide a relevance walk's next step",
-    "communitree.query.map.v1": "read up to eight batches: points",
+    "communitree.query.map.v1": "read up to sixteen batches: points",
     "communitree.query.reduce.v1": "put the points together, check citations, commit the answer",
     "communitree.job.finish.v1": "end a job whose critical step failed",
     "communitree.look.v1": "read a version's tables for `tree`, `report`, `source`, `export`, `--plan`",

@@ -49,7 +49,7 @@ TEXTS: dict[str, str] = {
     "it fails with the cause, and can be resumed",
     "map_batches_per_message": "batches that one map message carries, read side by side",
     "reports_per_message": "reports that one message carries at most, written side by side",
-    "local_units_per_message": "reports that one message of the built-in model carries",
+    "local_units_per_message": "batches or reports that one message of the built-in model carries, read one by one",
     "window": "units of one job in the broker",
     "bulk_window": "the same for a query with `--bulk`",
     "max_open_jobs": "of one tenant; above, submitting is refused",

@@ -132,13 +132,13 @@ class AsyncClient:
 
     async def wait_answer(self, job: str, timeout: float | None = None) -> Answer:
         """Wait for a query job."""
-        async for _ in _in_thread(lambda: self.sync.events(job, timeout=timeout)):
+        async for _ in _in_thread(lambda: self.sync.ending(job, timeout)):
             pass
         return await asyncio.to_thread(self.sync.wait_answer, job)
 
     async def wait_index(self, job: str, timeout: float | None = None) -> IndexResult:
         """Wait for a corpus job."""
-        async for _ in _in_thread(lambda: self.sync.events(job, timeout=timeout)):
+        async for _ in _in_thread(lambda: self.sync.ending(job, timeout)):
             pass
         return await asyncio.to_thread(self.sync.wait_index, job)
 

@@ -15,7 +15,7 @@ from typing import Any
 from communitree import catalogue, listing, recovery
 from communitree.collecting import collect
 from communitree.embedded.discover import discover
-from communitree.events import Event, Restart, follow, text_of
+from communitree.events import Event, Restart, ending, follow, text_of
 from communitree.looks import download, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
@@ -145,7 +145,7 @@ class Client:
         """
         planned = (options or IndexOptions()).model_copy(update={"plan_only": True})
         job = self.submit_index(source, corpus, planned)
-        for _ in self.events(job):
+        for _ in self.ending(job):
             pass
         return self.planned(job)
 
@@ -272,9 +272,21 @@ class Client:
 
     def events(self, job: str, after: str = "", timeout: float | None = None) -> Iterator[Event | None]:
         """Yield a job's events until its last; None about once a second while nothing happens."""
+        self._patient(job)
+        return follow(self._jobs, job, after, timeout)
+
+    def ending(self, job: str, timeout: float | None = None) -> Iterator[None]:
+        """Yield about once a second until a job has ended: cheaper than `events` for who wants nothing else.
+
+        Raises:
+            JobNotFound: no such job. TimeoutError: not ended within `timeout` seconds (the job goes on).
+        """
+        self._patient(job)
+        return ending(self._jobs, job, timeout)
+
+    def _patient(self, job: str) -> None:
         self._jobs.record(job)
         self._ledger.patience = self._store.patience = _FOLLOWING
-        return follow(self._jobs, job, after, timeout)
 
     def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult | IndexPlan:
         """Wait for a job's end and return its result.
@@ -282,7 +294,7 @@ class Client:
         Raises:
             JobNotFound: no such job. TimeoutError: not ended within `timeout` seconds (the job goes on).
         """
-        for _ in self.events(job, timeout=timeout):
+        for _ in self.ending(job, timeout):
             pass
         return self.result(job)
 

@@ -61,7 +61,7 @@ def _keys(jobs: Jobs, job: str) -> None:
     names = [
         rk.job(tenant, job), rk.stages(tenant, job), rk.attempts(tenant, job), rk.events(tenant, job),
         rk.waits(tenant, job), rk.callers(tenant, job), rk.plan(tenant, job),
-        rk.request(tenant, job), rk.result(tenant, job),
+        rk.request(tenant, job), rk.result(tenant, job), rk.ended(tenant, job),
     ]  # fmt: skip
     names += [
         rk.stage(tenant, job, stage) + part for stage in jobs.ledger.stage_names(tenant, job) for part in rk.STAGE_PARTS

@@ -99,6 +99,53 @@ class JobLost(InfrastructureError):
     """Redis does not know the job any more, and nobody has taken it up again."""
 
 
+class _Waiting:
+    """How long a job is waited for."""
+
+    def __init__(self, jobs: Jobs, job: str, timeout: float | None, lost_after: float) -> None:
+        self._jobs, self._job, self._timeout, self._lost_after = jobs, job, timeout, lost_after
+        self._end = None if timeout is None else time.monotonic() + timeout
+        self._lost_since: float | None = None
+
+    @property
+    def block_ms(self) -> int:
+        """Return how long the next read may block."""
+        left = _BLOCK_MS if self._end is None else int(1000 * (self._end - time.monotonic()))
+        return max(1, min(_BLOCK_MS, left))
+
+    def in_vain(self) -> bool:
+        """Say, after a read that found nothing, whether the job has ended.
+
+        Raises:
+            TimeoutError, JobLost: as `follow`.
+        """
+        state = self._jobs.record(self._job).get("state", "")
+        if state in ENDED:
+            return True
+        now = time.monotonic()
+        self._lost_since = (self._lost_since or now) if state == "lost" else None
+        if self._lost_since is not None and now - self._lost_since > self._lost_after:
+            raise JobLost(
+                f"Redis has lost job {self._job}.", hint=f"`communitree resume {self._job}` takes it up again."
+            )
+        if self._end is not None and now >= self._end:
+            raise TimeoutError(f"job {self._job} has not ended within {self._timeout:g} s")
+        return False
+
+
+def ending(
+    jobs: Jobs, job: str, timeout: float | None = None, *, lost_after: float = _LOST_SECONDS
+) -> Iterator[None]:
+    """Yield about once a second until a job has ended: for who wants the end alone, and none of its many events.
+
+    Raises:
+        TimeoutError, InfrastructureError, JobLost: as `follow`.
+    """
+    waiting = _Waiting(jobs, job, timeout, lost_after)
+    while not jobs.ledger.ended(jobs.tenant, job, waiting.block_ms) and not waiting.in_vain():
+        yield None
+
+
 def follow(
     jobs: Jobs, job: str, after: str = "", timeout: float | None = None, *, lost_after: float = _LOST_SECONDS
 ) -> Iterator[Event | None]:
@@ -110,12 +157,10 @@ def follow(
         TimeoutError: the job has not ended within `timeout` seconds.
         InfrastructureError: Redis is away for good. JobLost: it has lost the job `lost_after` seconds ago.
     """
-    end = None if timeout is None else time.monotonic() + timeout
+    waiting = _Waiting(jobs, job, timeout, lost_after)
     cursor = after or "-"
-    lost_since: float | None = None
     while True:
-        left = _BLOCK_MS if end is None else min(_BLOCK_MS, int(1000 * (end - time.monotonic())))
-        found = jobs.ledger.events(jobs.tenant, job, cursor, block_ms=max(1, left))
+        found = jobs.ledger.events(jobs.tenant, job, cursor, block_ms=waiting.block_ms)
         for stream_id, raw in found:
             cursor = stream_id
             event = Event.of(stream_id, raw)
@@ -125,14 +170,8 @@ def follow(
         if found:
             time.sleep(_GATHER)
             continue
-        state = jobs.record(job).get("state", "")
-        if state in ENDED and not jobs.ledger.events(jobs.tenant, job, cursor):
+        if waiting.in_vain() and not jobs.ledger.events(jobs.tenant, job, cursor):
             return
-        lost_since = (lost_since or time.monotonic()) if state == "lost" else None
-        if lost_since is not None and time.monotonic() - lost_since > lost_after:
-            raise JobLost(f"Redis has lost job {job}.", hint=f"`communitree resume {job}` takes it up again.")
-        if end is not None and time.monotonic() >= end:
-            raise TimeoutError(f"job {job} has not ended within {timeout:g} s")
         yield None
         if cursor == "-":
             time.sleep(0.1)

@@ -64,6 +64,11 @@ def result(tenant: str, job_id: str) -> str:
     return f"{PREFIX}result:{tenant}:{job_id}"
 
 
+def ended(tenant: str, job_id: str) -> str:
+    """Return the key of the stream in which a job's end stands for a minute: who wants nothing else waits for it."""
+    return f"{PREFIX}ended:{tenant}:{job_id}"
+
+
 def callers(tenant: str, job_id: str) -> str:
     """Return the key of the calls that joined (`in|…`) or left (`out|…`) a job (set)."""
     return f"{PREFIX}callers:{tenant}:{job_id}"

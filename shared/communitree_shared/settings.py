@@ -112,7 +112,7 @@ class Settings(BaseSettings):
     reconciler_tick: float = 5.0
     max_attempts: int = 5
     refusal_patience: float = 600.0
-    map_batches_per_message: int = 8
+    map_batches_per_message: int = 16
     reports_per_message: int = Field(4, ge=1)
     local_units_per_message: int = 8
     window: int = Field(256, description="units of one job in the broker")

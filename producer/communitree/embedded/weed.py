@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ def spec(home: Home, credentials: Mapping[str, str], ports: Mapping[str, int]) -
         "AWS_ACCESS_KEY_ID": credentials["s3_access"],
         "AWS_SECRET_ACCESS_KEY": credentials["s3_secret"],
         "GOMEMLIMIT": _MEMORY,
+        # Half of the cores: with all of them Go's threads look for work in vain for a third of its CPU time.
+        "GOMAXPROCS": str(max(1, (os.cpu_count() or 1) // 2)),
         # without these, any local user reads and writes every object through the inner ports
         **{f"WEED_JWT_{name}_KEY": credentials[f"jwt_{i}"] for i, name in enumerate(_INNER_KEYS)},
     }

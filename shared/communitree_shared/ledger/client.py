@@ -286,6 +286,10 @@ class Ledger(QueryLedger):
         start = "-" if after == "-" else f"({after}"
         return self._call(lambda: list(self.redis.xrange(key, start)))  # type: ignore[arg-type]
 
+    def ended(self, tenant: str, job: str, block_ms: int) -> bool:
+        """Return whether a job has ended within the last minute, waiting up to `block_ms` for it."""
+        return bool(self._call(lambda: self.redis.xread({rk.ended(tenant, job): "0"}, block=block_ms)))
+
     def value(self, key: str) -> str | None:
         """Return the value of a key."""
         return self._call(lambda: self.redis.get(key))  # type: ignore[return-value]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from communitree.events import Event, Restart, follow, text_of
+from communitree.events import Event, Restart, ending, follow, text_of
 from communitree.outcome import as_error, as_result
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError, ResultGone
 from communitree_shared.results import Answer, IndexResult
@@ -39,6 +39,9 @@ class Stream:
         start = 0 if after == "-" else int(after.split("-")[0])
         return [(f"{i}-0", {"type": kind, "seq": str(i)}) for i, kind in enumerate(self.log, 1) if i > start]
 
+    def ended(self, tenant: str, job: str, block_ms: int) -> bool:
+        return any(fields["type"] == "job.ended" for _, fields in self.events(tenant, job, block_ms=block_ms))
+
     def record(self, job: str) -> dict[str, str]:
         return {"state": self.steps[min(max(self.reads, 1), len(self.steps)) - 1][1]}
 
@@ -59,6 +62,19 @@ def test_goes_on_after_an_event() -> None:
 
 def test_a_job_that_ended_and_whose_events_are_gone_is_not_waited_for() -> None:
     assert kinds(Stream(([], "answered"))) == []
+
+
+def test_who_wants_the_end_alone_is_told_of_it() -> None:
+    stream: Any = Stream((["job.submitted"], "queued"), ([], "running"), (["job.ended"], "published"))
+    assert list(ending(stream, "j")) == [None, None]
+    assert list(ending(Stream(([], "answered")), "j")) == []  # type: ignore[arg-type]  # it ended long ago
+
+
+def test_an_end_is_waited_for_as_long_as_events_are() -> None:
+    with pytest.raises(TimeoutError, match="has not ended within 0 s"):
+        list(ending(Stream(([], "running")), "j", timeout=0))  # type: ignore[arg-type]
+    with pytest.raises(InfrastructureError, match="Redis has lost job j"):
+        list(ending(Stream(([], "lost")), "j", lost_after=0.15))  # type: ignore[arg-type]
 
 
 def test_an_event_that_came_with_the_end_is_not_missed() -> None:

@@ -155,9 +155,9 @@ def seal_map(
     )
     stage = Stage("map", "communitree.query.map.v1", then, window=window, deadline=until)
     units = [Unit(id=f"b{n}-{b.key[:16]}", args={"batch": b.key, **args}) for n, b in enumerate(batches)]
-    context.open(
-        stage, context.messages(stage, units, local=local, per_message=services.settings.map_batches_per_message)
-    )
+    settings = services.settings
+    most = settings.local_units_per_message if local else settings.map_batches_per_message
+    context.open(stage, context.messages(stage, units, local=local, per_message=most))
 
 
 async def map_batch(context: UnitContext) -> Outcome:

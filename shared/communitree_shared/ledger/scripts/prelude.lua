@@ -230,6 +230,9 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
     event(t, j, 'reduce.committed', {'status', state})
   end
   event(t, j, 'job.ended', {'status', state, 'reason', reason})
+  local told = P .. 'ended:' .. t .. ':' .. j
+  redis.call('XADD', told, '*', 'status', state)
+  redis.call('PEXPIRE', told, 60000)
   redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
     'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', record[3] or '')
   redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
