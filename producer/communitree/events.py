@@ -133,9 +133,7 @@ class _Waiting:
         return False
 
 
-def ending(
-    jobs: Jobs, job: str, timeout: float | None = None, *, lost_after: float = _LOST_SECONDS
-) -> Iterator[None]:
+def ending(jobs: Jobs, job: str, timeout: float | None = None, *, lost_after: float = _LOST_SECONDS) -> Iterator[None]:
     """Yield about once a second until a job has ended: for who wants the end alone, and none of its many events.
 
     Raises:
