@@ -187,13 +187,13 @@ class Ledger(QueryLedger):
 
     def begin(
         self, tenant: str, job: str, stage: str, message: str, units: list[str], lease_s: float, allowed: int,
-        *, wants_request: bool = False,
+        *, wants_request: bool = False, direct: bool = False,
     ) -> Begun:  # fmt: skip
-        """Ask for leases on a message's units, and count the attempt."""
+        """Ask for leases on a message's units, and count the attempt. `direct`: it did not come through its queue."""
         nonce = uuid.uuid4().hex
         state, deadline, request, n, *rest = self._run(
             "begin", tenant, job, stage, message, self.token, int(lease_s * 1000), allowed, nonce, int(wants_request),
-            *units,
+            int(direct), *units,
         )  # fmt: skip
         verdicts = {unit: rest[2 * i] for i, unit in enumerate(units)}
         attempts = {unit: int(rest[2 * i + 1]) for i, unit in enumerate(units) if verdicts[unit] == "go"}

@@ -90,8 +90,15 @@ class Worker:
         with self._runner_lock:
             if self._runner is None or self._runner.services.pid != os.getpid():
                 services = Services(self.settings, threaded=self.kind == "models", token=f"{self.token}:{os.getpid()}")
-                self._runner = Runner(services, self.handlers)
+                # Threads share this process, whose heartbeat knows what they go on with; of a child it does not.
+                onward = [QUEUE_PREFIX + name for name in self.queues] if self.kind == "models" else []
+                stopping = lambda: worker_state.should_stop is not None  # noqa: E731
+                self._runner = Runner(services, self.handlers, onward=onward, stopping=stopping)
             return self._runner
+
+    def direct(self) -> dict[str, Any]:
+        """Return the messages in work that did not come from the broker, by id."""
+        return dict(self._runner.direct) if self._runner is not None and self.kind == "models" else {}
 
     def run(self) -> None:
         """Serve until told to stop (SIGTERM: what runs is finished first).
@@ -217,7 +224,7 @@ class Main:
         clock.sync(self.ledger.redis)
         crash.acting("heartbeat")
         tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
-        members = [m for request in self._alive() for m in members_of(request.args)]
+        members = [m for args in self._alive() for m in members_of(args)]
         try:
             if tags:
                 now = self.ledger.redis.time()
@@ -233,11 +240,14 @@ class Main:
             self.worker.runner().cancel(lost)
 
     def _alive(self) -> list[Any]:
-        """What runs and does not hang: a unit far beyond its deadline, or any reason, is left to other workers."""
-        now, running = clock.now(), {r.id: r for r in list(worker_state.active_requests)}
+        """Return the arguments of what runs and does not hang: a unit far beyond its deadline, or any reason, is left
+        to other workers.
+        """
+        now, running = clock.now(), {r.id: r.args for r in list(worker_state.active_requests)}
+        running |= {i: [body] for i, body in self.worker.direct().items()}
         self._started = {i: self._started.get(i, now) for i in running}
         return [
-            r for i, r in running.items() if now < min(self._started[i] + LONGEST, deadline_of(r.args) + HUNG_AFTER)
+            args for i, args in running.items() if now < min(self._started[i] + LONGEST, deadline_of(args) + HUNG_AFTER)
         ]
 
     def keep_aside(self, message: Any, why: str) -> None:

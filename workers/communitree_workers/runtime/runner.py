@@ -5,6 +5,10 @@ Every unit of a message ends in one of these ways, and none of them is silent:
 - it arrives, with an outcome or with a cause of failure;
 - it is given back (infrastructure away, unexpected error) and the reconciler publishes it again;
 - another worker holds or has ended it, or its job has ended: nothing is left to do.
+
+The end that closes a stage makes its job's next step due. Where this process serves that step's queue it goes on with
+it at once: the way through the broker costs more than most of what is done. Until it has begun, the step stands in the
+outbox like any other, so that it is published should this process die.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import json
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
 from communitree_shared import clock, crash
@@ -29,7 +34,7 @@ from communitree_shared.errors import (
     ServerRefuses,
     UsageError,
 )
-from communitree_shared.ledger.client import Arrival
+from communitree_shared.ledger.client import Arrival, Outgoing
 from communitree_shared.messages import Message, Unit, parse_message
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -49,32 +54,59 @@ RETRY_AFTER_ERROR = 1.0
 
 
 class Runner:
-    """Works on messages with the handlers of one process."""
+    """Works on messages with the handlers of one process.
 
-    def __init__(self, services: Services, handlers: Mapping[str, Handler]) -> None:
+    `onward`: the broker's queues whose steps this process may go on with. `stopping`: whether it is to end soon.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        handlers: Mapping[str, Handler],
+        *,
+        onward: Collection[str] = (),
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.services = services
         self.handlers = handlers
+        self._onward, self._stopping = onward, stopping
+        #: Messages in work that did not come from the broker, by id: a heartbeat keeps their leases.
+        self.direct: dict[str, Any] = {}
         self._running: dict[str, concurrent.futures.Future[Outcome]] = {}
         self._lock = threading.Lock()
 
     def run(self, body: Any) -> None:
-        """Work on one message as it came from the broker. Never raises for a bad one."""
+        """Work on one message as it came from the broker, and on what it makes due. Never raises for a bad one."""
+        due = self._work(body)
+        while due is not None:
+            self.direct[due["id"]] = due
+            try:
+                following = self._work(due, direct=True)
+            except InfrastructureError as error:
+                log.warning("%s; the reconciler publishes what follows", error)
+                return
+            finally:
+                del self.direct[due["id"]]
+            due = following
+
+    def _work(self, body: Any, *, direct: bool = False) -> Any:
+        """Work on one message; return the body of the next one to go on with, or None."""
         try:
             message = parse_message(body)
             request = self.services.keys(message.tenant).job(message.job, "request.json")
         except NewerMessage as newer:
             log.info("%s", newer)
             aside.park(self.services.ledger, aside.queue_of_body(body), body, self.services.settings.job_ttl)
-            return
+            return None
         except (BadInput, UsageError) as bad:
             log.error("a message was dropped: %s", bad)
-            return
+            return None
         crash.acting(_short(message.task))
         settings = self.services.settings
         clock.sync(self.services.ledger.redis)
         begun = self.services.ledger.begin(
             message.tenant, message.job, message.stage, message.id, [u.id for u in message.units], settings.lease,
-            settings.max_attempts, wants_request=not self.services.knows(request),
+            settings.max_attempts, wants_request=not self.services.knows(request), direct=direct,
         )  # fmt: skip
         self.services.learn(request, begun.request)
         self._publish(begun.outgoing)
@@ -83,13 +115,15 @@ class Runner:
         contexts = [self._context(message, unit, begun.attempts[unit.id], until) for unit in units]
         handler = self.handlers[message.task]
         crash.point("work.before")
+        due = None
         with self.services.waits.of(message):
             if asyncio.iscoroutinefunction(handler):
-                self._side_by_side(contexts, handler)
+                due = self._side_by_side(contexts, handler)
             else:
                 for context in contexts:
                     arrival = self._settle(context, self._call(handler, context), time.monotonic())
-                    self._arrive([(context, arrival)] if arrival else [])
+                    due = self._arrive([(context, arrival)] if arrival else []) or due
+        return due
 
     def cancel(self, members: list[str]) -> None:
         """Stop running units, by ledger member (`tenant|job|stage|unit`) or prefix of one (`tenant|job`)."""
@@ -109,8 +143,12 @@ class Runner:
 
         return UnitContext(self.services, message, unit, attempt, deadline, cancelled)
 
-    def _side_by_side(self, contexts: list[UnitContext], handler: Any) -> None:
-        """Work on units at once. Those that end within a moment of another arrive together: each call costs."""
+    def _side_by_side(self, contexts: list[UnitContext], handler: Any) -> Any:
+        """Work on units at once. Those that end within a moment of another arrive together: each call costs.
+
+        Returns as `_arrive`.
+        """
+        due = None
         working: dict[concurrent.futures.Future[Outcome], UnitContext] = {}
         ended: queue.SimpleQueue[concurrent.futures.Future[Outcome]] = queue.SimpleQueue()
         started = time.monotonic()
@@ -128,7 +166,8 @@ class Runner:
                 with self._lock:
                     self._running.pop(_member(context.message, context.unit), None)
                 settled.append((context, self._settle(context, future.result, started)))
-            self._arrive([(context, arrival) for context, arrival in settled if arrival])
+            due = self._arrive([(context, arrival) for context, arrival in settled if arrival]) or due
+        return due
 
     @staticmethod
     def _call(handler: Any, context: UnitContext) -> Callable[[], Outcome]:
@@ -162,10 +201,10 @@ class Runner:
             event.setdefault("message", str(outcome.data.get("message", ""))[:300])
         return Arrival(unit.id, outcome.ok, {**outcome.data, "attempt": context.attempt}, event)
 
-    def _arrive(self, ended: list[tuple[UnitContext, Arrival]]) -> None:
-        """Tell the ledger of units of one message that have ended."""
+    def _arrive(self, ended: list[tuple[UnitContext, Arrival]]) -> Any:
+        """Tell the ledger of units of one message that have ended; return the step to go on with, or None."""
         if not ended:
-            return
+            return None
         message = ended[0][0].message
         try:
             _, outgoing = self.services.ledger.arrive_all(
@@ -175,18 +214,24 @@ class Runner:
             for context, _ in ended:
                 log.warning("%s %s could not arrive; its output is kept and it is tried again", message.task,
                             context.unit.id)  # fmt: skip
-            return
+            return None
         except Exception as error:  # the message's other units must still be told of
             if len(ended) > 1:
-                for one in ended:
-                    self._arrive([one])
-                return
+                return next(filter(None, [self._arrive([one]) for one in ended]), None)
             ((context, _),) = ended
             log.exception("%s %s could not arrive", message.task, context.unit.id)
             why = f"{type(error).__name__}: {error}"[:500]
             self._give_back(context, RETRY_AFTER_ERROR * context.attempt, refund=False, why=why)
-            return
-        self._publish(outgoing)
+            return None
+        due = None if self._stopping() else next((o for o in outgoing if self._follows(message, o)), None)
+        self._publish([o for o in outgoing if o is not due])
+        return json.loads(due.body) if due else None
+
+    def _follows(self, message: Message, outgoing: Outgoing) -> bool:
+        """Say whether what is due is the next step of a message's job, and served here."""
+        tenant, job, stage, _ = outgoing.member.split("|")
+        here = (tenant, job) == (message.tenant, message.job) and outgoing.queue in self._onward
+        return here and stage != message.stage
 
     def _give_up(self, context: UnitContext, error: ServerRefuses) -> None:
         """A server has refused this unit for as long as a job may wait: its job ends, and can be resumed."""
@@ -204,7 +249,7 @@ class Runner:
         except InfrastructureError:
             log.warning("%s %s is left to its lease", message.task, context.unit.id)
 
-    def _publish(self, outgoing: list[Any]) -> None:
+    def _publish(self, outgoing: list[Outgoing]) -> None:
         try:
             self.services.publisher.publish(outgoing)
         except InfrastructureError as error:

@@ -1,6 +1,6 @@
 -- Before work: is it wanted, is it done, does another hold it, was it tried too often?
 -- ARGV: tenant, job, stage, message, token, lease (ms), attempts allowed, nonce of this call,
---       whether the job's request is wanted (0/1), unit …
+--       whether the job's request is wanted (0/1), whether it comes from a worker and not its queue (0/1), unit …
 -- A call whose reply was lost may be repeated: the nonce shows that the lease was given to it, and nothing is counted.
 -- Returns {job state, deadline, request or '', n, then per unit: verdict, attempt; then outbox triples}
 -- verdict: go | done | leased | poison | gone
@@ -8,7 +8,7 @@ local t, j, s = ARGV[1], ARGV[2], ARGV[3]
 local token, lease, allowed = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local state = job_state(t, j)
 local request = ARGV[9] == '1' and redis.call('GET', P .. 'request:' .. t .. ':' .. j) or ''
-local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', request, #ARGV - 9}
+local reply = {state or '', redis.call('HGET', job_key(t, j), 'deadline') or '', request, #ARGV - 10}
 local out = {}
 local key = stage_key(t, j, s)
 local at = now()
@@ -17,7 +17,7 @@ local queue = redis.call('HGET', key .. ':queues', ARGV[4])
 if queue then
   -- The watermark: queues are first in, first out, so what was published clearly earlier and never started is lost.
   local sent = tonumber(redis.call('ZSCORE', P .. 'sent', m) or '0')
-  if sent > tonumber(redis.call('HGET', P .. 'watermark', queue) or '0') then
+  if ARGV[10] == '0' and sent > tonumber(redis.call('HGET', P .. 'watermark', queue) or '0') then
     redis.call('HSET', P .. 'watermark', queue, sent)
   end
   -- It has come through. From here on its units' leases stand for it.
@@ -34,7 +34,7 @@ if wanted and state == 'queued' then
   redis.call('HSET', job_key(t, j), 'state', 'running', 'started', at)
   event(t, j, 'job.started', {})
 end
-for i = 10, #ARGV do
+for i = 11, #ARGV do
   local unit = ARGV[i]
   local verdict, attempt = 'gone', 0
   if wanted then
