@@ -47,6 +47,7 @@ async def wait(context: UnitContext) -> Outcome:
 
 def done(context: UnitContext) -> Outcome:
     _note(context, "reduce")
+    time.sleep(context.args.get("seconds", 0))
     context.finish("answered", {}, ttl=60)
     return Outcome()
 

@@ -51,11 +51,16 @@ class Bench:
         self.workers.append(worker)
         return worker
 
-    def submit(self, job: str, task: str, units: list[dict[str, Any]], *, per_message: int = 1) -> None:
+    def submit(
+        self, job: str, task: str, units: list[dict[str, Any]], *, per_message: int = 1, reduce: float = 0.0
+    ) -> None:
+        """Submit a job of these units; the step after them takes `reduce` seconds."""
         first = Step("plan", "communitree.query.plan.v1")
         record = {"kind": "query", "corpus": "c", "on_failure": finish_spec("default", job)}
         self.ledger.submit("default", job, record, first)
-        then = Step("reduce", "communitree.query.reduce.v1", local=task != "communitree.query.map.v1")
+        then = Step(
+            "reduce", "communitree.query.reduce.v1", {"seconds": reduce}, local=task != "communitree.query.map.v1"
+        )
         stage = Stage("wide", task, then, kind="map")
         made = [Unit(id=f"{job}-{n}", args=args) for n, args in enumerate(units)]
         local = task != "communitree.query.map.v1"

@@ -64,6 +64,51 @@ def test_a_killed_worker_loses_nothing(bench: Any) -> None:
     assert [line[0] for line in bench.log()].count("reduce") == 1
 
 
+def reduces(bench: Any) -> list[int]:
+    """Return the processes that began the reduce."""
+    return [int(line[3]) for line in bench.log() if line[0] == "reduce"]
+
+
+def test_a_step_that_its_worker_goes_on_with_is_kept_alive_like_any_other(bench: Any) -> None:
+    one = bench.start("models")
+    bench.start("models")
+    bench.submit("a", MAP, [{} for _ in range(4)], per_message=4, reduce=5.0)
+    bench.wait(lambda: bench.state("a") == "answered", 30)
+    (pid,) = reduces(bench)  # three leases long, and nobody else took it
+    assert {int(line[3]) for line in bench.log()} == {pid}
+    assert one.poll() is None
+
+
+def test_a_worker_that_dies_at_the_step_it_went_on_with_leaves_it_to_another(bench: Any) -> None:
+    first = bench.start("models")
+    bench.submit("a", MAP, [{} for _ in range(4)], per_message=4, reduce=4.0)
+    bench.wait(lambda: reduces(bench))
+    os.killpg(first.pid, signal.SIGKILL)
+    second = bench.start("models")
+    bench.wait(lambda: bench.state("a") == "answered", 30)
+    assert reduces(bench) == [first.pid, second.pid]
+
+
+def test_a_worker_that_is_told_to_stop_goes_on_with_nothing(bench: Any) -> None:
+    first = bench.start("models")
+    bench.submit("a", MAP, [{"seconds": 3.0}])
+    bench.wait(lambda: bench.log())
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(20) == 0
+    assert not reduces(bench)
+    second = bench.start("models")
+    bench.wait(lambda: bench.state("a") == "answered", 30)
+    assert reduces(bench) == [second.pid]
+
+
+def test_a_worker_goes_on_only_with_what_it_serves(bench: Any) -> None:
+    bench.start("map")
+    other = bench.start("reduce")
+    bench.submit("a", MAP, [{} for _ in range(4)], per_message=4)
+    bench.wait(lambda: bench.state("a") == "answered", 30)
+    assert reduces(bench) == [other.pid]
+
+
 def test_a_long_unit_is_kept_alive_beyond_lease_and_visibility(bench: Any) -> None:
     bench.start("cpu")
     bench.submit("a", SUBTREE, [{"seconds": 8}])

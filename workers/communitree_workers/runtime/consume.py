@@ -97,7 +97,7 @@ class Worker:
             return self._runner
 
     def direct(self) -> dict[str, Any]:
-        """Return the messages in work that did not come from the broker, by id."""
+        """Return the messages in work that did not come from the broker, by job and stage."""
         return dict(self._runner.direct) if self._runner is not None and self.kind == "models" else {}
 
     def run(self) -> None:

@@ -70,7 +70,7 @@ class Runner:
         self.services = services
         self.handlers = handlers
         self._onward, self._stopping = onward, stopping
-        #: Messages in work that did not come from the broker, by id: a heartbeat keeps their leases.
+        #: Messages in work that did not come from the broker, by job and stage: a heartbeat keeps their leases.
         self.direct: dict[str, Any] = {}
         self._running: dict[str, concurrent.futures.Future[Outcome]] = {}
         self._lock = threading.Lock()
@@ -79,14 +79,15 @@ class Runner:
         """Work on one message as it came from the broker, and on what it makes due. Never raises for a bad one."""
         due = self._work(body)
         while due is not None:
-            self.direct[due["id"]] = due
+            name = f"{due['tenant']}|{due['job']}|{due['stage']}"
+            self.direct[name] = due
             try:
                 following = self._work(due, direct=True)
             except InfrastructureError as error:
                 log.warning("%s; the reconciler publishes what follows", error)
                 return
             finally:
-                del self.direct[due["id"]]
+                del self.direct[name]
             due = following
 
     def _work(self, body: Any, *, direct: bool = False) -> Any:
