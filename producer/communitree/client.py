@@ -281,12 +281,13 @@ class Client:
         Raises:
             JobNotFound: no such job. TimeoutError: not ended within `timeout` seconds (the job goes on).
         """
-        self._patient(job)
-        return ending(self._jobs, job, timeout)
+        return iter(()) if self._patient(job).get("state") in ENDED else ending(self._jobs, job, timeout)
 
-    def _patient(self, job: str) -> None:
-        self._jobs.record(job)
+    def _patient(self, job: str) -> dict[str, str]:
+        """Return a job's record; from now on servers that do not answer are waited for longer."""
+        record = self._jobs.record(job)
         self._ledger.patience = self._store.patience = _FOLLOWING
+        return record
 
     def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult | IndexPlan:
         """Wait for a job's end and return its result.

@@ -59,7 +59,8 @@ for i = 11, #ARGV do
           'message', ARGV[4], 'attempts', attempt - 1, 'why', why,
           'body', redis.call('HGET', key .. ':messages', ARGV[4]) or '')
         local outcome = cjson.encode({ok = false, cause = 'poison', message = why, attempt = attempt})
-        arrive(t, j, s, unit, false, outcome, {'cause', 'poison', 'attempt', attempt - 1, 'message', why}, out)
+        local fields = {'cause', 'poison', 'attempt', attempt - 1, 'message', why}
+        arrive(t, j, s, {{id = unit, ok = false, outcome = outcome, fields = fields}}, out)
       else
         verdict = 'go'
         redis.call('ZADD', P .. 'leases', at + lease, m)

@@ -11,10 +11,9 @@ redis.call('HSET', key, 'halted', 1)
 redis.call('UNLINK', key .. ':pending')
 local outcome = cjson.encode({ok = false, cause = ARGV[4]})
 local found = redis.call('HSCAN', key .. ':units', ARGV[5], 'COUNT', ARGV[6])
+local ends = {}
 for i = 1, #found[2], 2 do
-  local unit = found[2][i]
-  if redis.call('HEXISTS', key .. ':done', unit) == 0 then
-    arrive(t, j, s, unit, false, outcome, {'cause', ARGV[4]}, out)
-  end
+  ends[#ends + 1] = {id = found[2][i], ok = false, outcome = outcome, fields = {'cause', ARGV[4]}}
 end
+arrive(t, j, s, ends, out)
 return {found[1] == '0' and 'ok' or 'more', found[1], unpack(out)}

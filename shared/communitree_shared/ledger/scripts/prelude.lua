@@ -268,38 +268,49 @@ local function close(t, j, s, out)
   if next_step ~= '' then open_step(t, j, cjson.decode(next_step), out) end
 end
 
--- One unit has ended. Returns 'new', 'duplicate', 'closed' or 'gone'; only 'new' changes anything.
-local function arrive(t, j, s, unit, ok, outcome, fields, out)
+-- Units have ended: of each its id, whether well, outcome (JSON), event fields. Returns 'new', 'duplicate', 'closed' or
+-- 'gone' for each; only 'new' changes anything.
+local function arrive(t, j, s, ends, out)
   local key = stage_key(t, j, s)
-  local state = redis.call('HGET', key, 'state')
-  if not state then return 'gone' end
-  local m = member(t, j, s, unit)
-  if state == 'closed' then return 'closed' end
-  if redis.call('HSETNX', key .. ':done', unit, outcome) == 0 then return 'duplicate' end
-  redis.call('ZREM', P .. 'leases', m)
-  redis.call('HDEL', P .. 'owners', m, m .. '#')
-  local done = redis.call('HINCRBY', key, 'done', 1)
-  waiting_less(t, 1)
-  if not ok then redis.call('HINCRBY', key, 'failed', 1) end
-  local id = redis.call('HGET', key .. ':units', unit)
-  if id and redis.call('HINCRBY', key .. ':left', id, -1) == 0 then
-    local gone = member(t, j, s, id)
-    redis.call('SREM', key .. ':active', id)
-    redis.call('ZREM', P .. 'sent', gone)
-    redis.call('ZREM', P .. 'outbox', gone)
-    redis.call('HDEL', P .. 'republished', gone)
-    local q = redis.call('HGET', key .. ':queues', id)
-    redis.call('ZREM', flight_key(q), gone)
-    drain(q, out) -- also when it still stood in line: what is over must not stay there
+  local v = redis.call('HMGET', key, 'state', 'level', 'total')
+  local replies, leases, owners, messages, fresh, failed = {}, {}, {}, {}, 0, 0
+  for i, unit in ipairs(ends) do
+    if v[1] ~= 'open' then
+      replies[i] = v[1] or 'gone'
+    elseif redis.call('HSETNX', key .. ':done', unit.id, unit.outcome) == 0 then
+      replies[i] = 'duplicate'
+    else
+      replies[i] = 'new'
+      fresh = fresh + 1
+      if not unit.ok then failed = failed + 1 end
+      local m = member(t, j, s, unit.id)
+      leases[#leases + 1] = m
+      owners[#owners + 1] = m; owners[#owners + 1] = m .. '#'
+      local id = redis.call('HGET', key .. ':units', unit.id)
+      if id then messages[id] = (messages[id] or 0) + 1 end
+      local fields = {'stage', s, 'unit', unit.id, 'level', v[2], 'ok', unit.ok and 1 or 0}
+      for _, value in ipairs(unit.fields) do fields[#fields + 1] = value end
+      event(t, j, 'unit.ended', fields)
+    end
   end
-  local level = redis.call('HGET', key, 'level')
-  local all = {'stage', s, 'unit', unit, 'level', level, 'ok', ok and 1 or 0}
-  for _, value in ipairs(fields) do all[#all + 1] = value end
-  event(t, j, 'unit.ended', all)
-  if done == tonumber(redis.call('HGET', key, 'total')) then
-    close(t, j, s, out)
-  else
-    release(t, j, s, out)
+  if fresh == 0 then return replies end
+  many('ZREM', P .. 'leases', leases)
+  many('HDEL', P .. 'owners', owners)
+  local done = redis.call('HINCRBY', key, 'done', fresh)
+  if failed > 0 then redis.call('HINCRBY', key, 'failed', failed) end
+  waiting_less(t, fresh)
+  for id, n in pairs(messages) do
+    if redis.call('HINCRBY', key .. ':left', id, -n) == 0 then
+      local gone = member(t, j, s, id)
+      redis.call('SREM', key .. ':active', id)
+      redis.call('ZREM', P .. 'sent', gone)
+      redis.call('ZREM', P .. 'outbox', gone)
+      redis.call('HDEL', P .. 'republished', gone)
+      local q = redis.call('HGET', key .. ':queues', id)
+      redis.call('ZREM', flight_key(q), gone)
+      drain(q, out) -- also when it still stood in line: what is over must not stay there
+    end
   end
-  return 'new'
+  if done == tonumber(v[3]) then close(t, j, s, out) else release(t, j, s, out) end
+  return replies
 end
