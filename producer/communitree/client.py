@@ -16,7 +16,7 @@ from communitree import catalogue, listing, recovery
 from communitree.collecting import collect
 from communitree.embedded.discover import discover
 from communitree.events import Event, Restart, ending, follow, text_of
-from communitree.looks import download, looking
+from communitree.looks import export, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
@@ -256,13 +256,7 @@ class Client:
         Raises:
             UsageError: the folder cannot be written.
         """
-        target = Path(folder).expanduser()
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-            with looking(self._jobs, corpus, "export", {"own_columns": own_columns}) as (job, found):
-                return [download(self._jobs, job, entry, target) for entry in found["files"]]
-        except OSError as error:
-            raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
+        return export(self._jobs, corpus, Path(folder).expanduser(), own_columns=own_columns)
 
     def _look(self, corpus: str, op: str, args: dict[str, Any]) -> Any:
         with looking(self._jobs, corpus, op, args) as (_, found):
@@ -276,18 +270,12 @@ class Client:
         return follow(self._jobs, job, after, timeout)
 
     def ending(self, job: str, timeout: float | None = None) -> Iterator[None]:
-        """Yield about once a second until a job has ended: cheaper than `events` for who wants nothing else.
-
-        Raises:
-            JobNotFound: no such job. TimeoutError: not ended within `timeout` seconds (the job goes on).
-        """
+        """Yield about once a second until a job has ended: cheaper than `events`. Raises as `wait`."""
         return iter(()) if self._patient(job).get("state") in ENDED else ending(self._jobs, job, timeout)
 
     def _patient(self, job: str) -> dict[str, str]:
-        """Return a job's record; from now on servers that do not answer are waited for longer."""
-        record = self._jobs.record(job)
         self._ledger.patience = self._store.patience = _FOLLOWING
-        return record
+        return self._jobs.record(job)
 
     def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult | IndexPlan:
         """Wait for a job's end and return its result.

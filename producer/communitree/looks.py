@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from communitree.events import JobLost, follow
+from communitree.events import JobLost, ending
 from communitree.outcome import as_error
-from communitree_shared.errors import CommunitreeError, InfrastructureError
+from communitree_shared.errors import CommunitreeError, InfrastructureError, UsageError
 from communitree_shared.ledger.jobs import Jobs
 
 #: A little longer than the job's own deadline.
@@ -54,7 +54,7 @@ def _ended(jobs: Jobs, corpus: str, op: str, args: dict[str, Any], until: float)
     while True:
         job = jobs.submit_look(corpus, op, args).job
         try:
-            for _ in follow(jobs, job, timeout=until - time.monotonic(), lost_after=_LOST_AFTER):
+            for _ in ending(jobs, job, timeout=until - time.monotonic(), lost_after=_LOST_AFTER):
                 pass
         except JobLost:
             _forget(jobs, job)
@@ -71,15 +71,22 @@ def _forget(jobs: Jobs, job: str) -> None:
         jobs.store.delete_all(list(jobs.store.keys(jobs.keys.job(job, ""))))
 
 
-def download(jobs: Jobs, job: str, entry: str | dict[str, Any], folder: Path) -> Path:
-    """Write one object of a look's result into a folder, whole or not at all; return the file.
+def export(jobs: Jobs, corpus: str, folder: Path, *, own_columns: bool) -> list[Path]:
+    """Write a corpus's tables into a folder, each whole or not at all; return the files.
 
-    Args:
-        jobs: the tenant's.
-        job: the look.
-        entry: the file's name (the object is then `jobs/<job>/export/<name>`), or its `name` and `key`.
-        folder: where to write.
+    Raises:
+        UsageError: the folder cannot be written. Others as `looking`.
     """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with looking(jobs, corpus, "export", {"own_columns": own_columns}) as (job, found):
+            return [_download(jobs, job, entry, folder) for entry in found["files"]]
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}.") from error
+
+
+def _download(jobs: Jobs, job: str, entry: str | dict[str, Any], folder: Path) -> Path:
+    """Write one file: `entry` is its name (the object is then `jobs/<job>/export/<name>`), or its `name` and `key`."""
     name = entry if isinstance(entry, str) else str(entry["name"])
     key = "" if isinstance(entry, str) else str(entry.get("key", ""))
     path = folder / Path(name).name

@@ -38,7 +38,7 @@ from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.envelope import NEWER, deadline_of, fault_of, members_of
-from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of
+from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of, watch_ack
 from communitree_workers.runtime.intake import Intake
 from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
@@ -190,7 +190,7 @@ class Main:
                 def guarded(message: Any) -> None:
                     fault = fault_of(message)
                     if crash.WANTED and not fault:
-                        _watch_ack(message)
+                        watch_ack(message)
                     if fault:
                         main.keep_aside(message, fault)
                         return
@@ -340,16 +340,3 @@ class Main:
                     self.stop([str(message["data"])])
             except (redis.RedisError, OSError):
                 threading.Event().wait(2)
-
-
-def _watch_ack(message: Any) -> None:
-    """Pass the crash points of a message, where there are any."""
-    who, acknowledge = ".".join(message.headers["task"].split(".")[1:-1]), message.ack_log_error
-
-    def watched(*args: Any, **options: Any) -> None:
-        crash.point("ack.before", who)
-        acknowledge(*args, **options)
-        crash.point("ack.after", who)
-
-    message.ack_log_error = watched
-    crash.point("take", who)

@@ -9,6 +9,8 @@ from typing import Any
 
 import redis
 
+from communitree_shared import crash
+
 log = logging.getLogger(__name__)
 
 #: What the transport, Celery and our own reading raise over an envelope that is none. Not: a server that is away.
@@ -45,3 +47,16 @@ def acknowledge(message: Any) -> None:
         message.ack_log_error(log, (redis.RedisError, OSError))
     except RUBBISH as error:
         log.error("a foreign message cannot be acknowledged: %s", error)
+
+
+def watch_ack(message: Any) -> None:
+    """Pass the crash points of a message, where there are any."""
+    who, acknowledged = ".".join(message.headers["task"].split(".")[1:-1]), message.ack_log_error
+
+    def watched(*args: Any, **options: Any) -> None:
+        crash.point("ack.before", who)
+        acknowledged(*args, **options)
+        crash.point("ack.after", who)
+
+    message.ack_log_error = watched
+    crash.point("take", who)
