@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 DEFAULT_ENCODING = "o200k_base"
 
+#: Tokens of a word in a model's reply, about: for estimates and reservations.
+TOKENS_A_WORD = 1.4
+
 #: encoding → (tiktoken's cache file name = sha1 of the vocabulary's address, sha256 of its content)
 BUNDLED = {
     "cl100k_base": (

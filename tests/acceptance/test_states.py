@@ -221,6 +221,31 @@ def test_a_budget_in_money_pays_for_the_reduce_too(stack: Stack, provider: Provi
     assert "does not pay for the answer" in answer["answer"]
 
 
+def test_a_budget_that_ends_in_the_reduce_arranges_what_was_paid_for(stack: Stack, provider: Provider) -> None:
+    _, whole = ask(stack, "What does a long answer cost?", "--max-data-tokens", "600")
+    llm = whole["account"]["llm"]
+    reading, writing = llm["by_stage"]["map"]["usd"], llm["usd"] - llm["by_stage"]["map"]["usd"]
+    provider.reset()
+    code, answer = ask(
+        stack, "What does a short one cost?", "--max-data-tokens", "600", "--budget-usd", f"{reading + writing / 2:.5f}"
+    )
+    assert (code, answer["status"]) == (3, "partial"), answer["account"]
+    assert "budget does not allow another call" in answer["answer"]
+    assert answer["account"]["points"]["in_answer"] > 0
+    assert answer["account"]["llm"]["usd"] <= reading + writing / 2
+
+
+def test_scores_that_cannot_be_read_are_no_sign_of_an_empty_corpus(stack: Stack, provider: Provider) -> None:
+    provider.reset(reply='{"points": [{"description": "Ships sail.", "score": "high", "reports": [1]}]}')
+    code, answer = ask(stack, "Which scores are words?")
+    assert (code, answer["status"]) == (4, "failed")
+    assert "no score that can be read" in answer["answer"]
+    provider.reset(reply='{"points": [{"description": "Ships sail.", "score": 80, "reports": []}]}')
+    code, answer = ask(stack, "Which points rest on nothing?")
+    assert (code, answer["status"]) == (3, "partial")
+    assert "none can be used" in answer["answer"]
+
+
 def test_a_stream_that_breaks_is_taken_back(stack: Stack, provider: Provider) -> None:
     provider.reset(break_first=1, latency=1.5)
     pieces: list[str | Restart] = []

@@ -108,7 +108,8 @@ def build(outcomes: list[BatchOutcome], text: str | None, language: str = "en", 
     gathered = gather_points(outcomes, {}, language)
     if needs_reduce(outcomes, gathered):
         plan_reduce(gathered, AnswerOptions(max_data_tokens=200), language, rerate=False)
-    reduced = Reduced(text=text if needs_reduce(outcomes, gathered) else None, cause=more.pop("cause", ""))
+    written = Reduced(text=text if needs_reduce(outcomes, gathered) else None, cause=more.pop("cause", ""))
+    reduced = more.pop("reduced", written)
     made_with = QuerySettings(models=more.pop("models", {}))
     header = Header("job", "Why?", "corpus", "v1", settings=made_with)
     return build_answer(header, selected, outcomes, gathered, reduced, Resolver(VIEW), language=language, **more)
@@ -205,10 +206,31 @@ def test_cancelled_and_empty() -> None:
     assert "nothing to read" in empty.answer
 
 
-def test_only_unreadable_scores_is_not_an_answer() -> None:
-    answer = build([good(("Ships", None, [3]))], None)
-    assert answer.status == "no_data"
-    assert answer.account.points.dropped == 1
+@pytest.mark.parametrize(
+    ("point", "why"), [(("Ships", None, [3]), "its score could not be read"), (("Ships", 80, []), "it names no report")]
+)
+def test_what_cannot_be_used_is_no_answer_and_not_taken_for_nothing(point: Any, why: str) -> None:
+    answer = build([good(point), good(("I don't know", 0, []))], None)
+    assert answer.status == "partial"
+    assert "1 point has no readable score, text or report" in answer.answer
+    assert answer.account.points.dropped == answer.account.points.zero == 1
+    assert answer.points[0].why_not.startswith(why)
+
+
+def test_points_lost_in_a_round_are_said_in_the_text() -> None:
+    reduced = Reduced("Ships sail far [Data: Reports (3)].", lost=2, lost_cause="refused.")
+    answer = build([good(SHIPS)], reduced.text, reduced=reduced)
+    assert answer.status == "partial"
+    assert answer.answer.startswith(
+        "> Note: 2 points are not in this answer, because the model failed to condense them"
+    )
+    assert "(refused)" in answer.answer
+
+
+def test_a_point_that_rests_on_the_overview_alone_is_named() -> None:
+    ships = MapPoint("Ships sail far", 80, [3], overview_only=True)
+    answer = build([BatchOutcome("answered", [4], MapResult([ships]))], "Ships sail far [Data: Reports (3)].")
+    assert "1 used point rests on the overview alone, not on a report that was read." in answer.account.warnings
 
 
 @pytest.mark.parametrize(
@@ -256,7 +278,7 @@ def test_the_sums_close_whatever_happens(outcomes: list[BatchOutcome], text: str
     failed = [o for o in outcomes if o.status == "failed"]
     if failed and len(failed) == len(outcomes):
         assert answer.status == "failed"
-    if not failed:
+    if not failed and not points.dropped:
         assert answer.status != "partial"
     if answer.status == "answered":
         assert not failed

@@ -49,6 +49,14 @@ async def test_a_part_that_fails_drops_the_points_behind_it(round_: int) -> None
     assert left
 
 
+async def test_where_every_part_fails_no_point_is_dropped() -> None:
+    made, plan = reduce_of(lambda now, blocks: True)
+    with pytest.raises(ModelError, match="refused"):
+        await made._condense(plan)
+    assert len(made.gathered.order) == GROUPS  # they are arranged without the model
+    assert made.gathered.dropped == 0
+
+
 async def test_where_nothing_fails_all_points_stay() -> None:
     made, plan = reduce_of(lambda now, blocks: False)
     assert await made._condense(plan)

@@ -21,7 +21,8 @@ class ChatRequest:
 
     `schema`: JSON Schema of the reply (used where the endpoint takes one; the prompt must state the shape in words
     anyway). `json`: the reply is JSON without a schema. `prompt_tokens`: the caller's count, reserved at the limits; 0
-    means that it is guessed from the characters. `on_token` is called in the loop's thread with each piece of a
+    means that it is guessed from the characters. `reply_words`: about how long a reply may get, reserved where nothing
+    limits it. `on_token` is called in the loop's thread with each piece of a
     streamed reply; `on_restart` when a stream broke after pieces were handed out: the text starts again from nothing.
     """
 
@@ -32,6 +33,7 @@ class ChatRequest:
     temperature: float | None = None
     seed: int | None = None
     prompt_tokens: int = 0
+    reply_words: int = 0
     on_token: Callable[[str], None] | None = None
     on_restart: Callable[[], None] | None = None
 

@@ -30,6 +30,7 @@ from communitree_shared.errors import (
 )
 from communitree_shared.results import Usage
 from communitree_shared.settings import MODEL_STAGES, ModelSettings, ModelStage, Settings
+from communitree_shared.tokens import TOKENS_A_WORD
 from communitree_workers.model import ladder, reply, wire
 from communitree_workers.model.chat import CallContext, ChatRequest, Completion, HoldHook, Message
 from communitree_workers.model.endpoint import Endpoint
@@ -43,7 +44,7 @@ __all__ = ["CallContext", "ChatRequest", "Completion", "Message", "ModelClient"]
 
 _log = logging.getLogger(__name__)
 
-#: Output tokens reserved for a call that sets no limit.
+#: Output tokens reserved for a call that sets no limit and expects no length.
 USUAL_OUTPUT = 800
 
 
@@ -321,7 +322,8 @@ class ModelClient:
 
     def _estimate(self, endpoint: Endpoint, request: ChatRequest) -> Usage:
         prompt = request.prompt_tokens or sum(_guess_tokens(message["content"]) + 4 for message in request.messages)
-        output = request.max_tokens or endpoint.settings.max_tokens or USUAL_OUTPUT
+        expected = int(request.reply_words * TOKENS_A_WORD) or USUAL_OUTPUT
+        output = request.max_tokens or endpoint.settings.max_tokens or expected
         return _usage((prompt, 0, output), endpoint.settings)
 
 

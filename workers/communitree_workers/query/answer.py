@@ -30,12 +30,15 @@ from communitree_workers.query.select.common import Selected
 class Reduced:
     """What the reduce gave: the text (None: no reduce call, or it failed for `cause`), shortened points.
 
-    A text and a `cause`: the model failed, and the built-in one has arranged the points instead.
+    A text and a `cause`: the model failed, and the built-in one has arranged the points instead. `lost`: points that
+    are not in the text, because condensing them failed for `lost_cause`.
     """
 
     text: str | None = None
     cause: str = ""
     shortened: int = 0
+    lost: int = 0
+    lost_cause: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,12 @@ def build_answer(
     wanted = needs_reduce(outcomes, gathered)
     if status in ("answered", "partial") and wanted and reduced.text is None:
         status = "cancelled" if cancelled else "failed"
-    if status == "answered" and wanted and reduced.cause:
+    if status == "answered" and wanted and (reduced.cause or reduced.lost):
         status = "partial"
     if status == "answered" and not wanted:
         status = "no_data"
+    if status == "no_data" and gathered.dropped:  # something was found, whatever it is worth
+        status = "partial"
     checked = Checked("")
     in_answer = 0
     if reduced.text is not None and status in ("answered", "partial") and wanted:
@@ -128,6 +133,8 @@ def build_answer(
         settings=header.settings,
     )
     account.warnings = [*selected.warnings, *header.warnings, *_warnings(account, reduced, status, language)]
+    if alone := sum(point.used and point.overview_only for point in gathered.points):
+        account.warnings.append(say("warn.overview_only", language, count=alone))
     return Answer(
         job_id=header.job_id,
         status=status,
@@ -166,7 +173,11 @@ def causes(outcomes: Sequence[BatchOutcome], language: str) -> str:
     """Return the causes of failed batches, the most frequent first, each once."""
     found = Counter(o.cause or say("cause.unknown", language) for o in outcomes if o.status == "failed")
     named = [f"{cause} ×{n}" if n > 1 and len(found) > 1 else cause for cause, n in found.most_common(3)]
-    return ("；" if language == "zh" else "; ").join(cause.rstrip(".。 ") for cause in named)
+    return ("；" if language == "zh" else "; ").join(_bare(cause) for cause in named)
+
+
+def _bare(cause: str) -> str:
+    return cause.rstrip(".。 ")
 
 
 def _words(
@@ -185,26 +196,24 @@ def _words(
     }  # fmt: skip
     if status == "answered":
         return checked.text
-    if status == "partial" and checked.text and reduced.cause:
-        values["cause"] = reduced.cause.rstrip(".。 ")
-        told = (
-            []
-            if not batches.failed
-            else [say("state.partial", language, **{**values, "cause": causes(outcomes, language)})]
-        )
-        told.append(say("state.reduce_by_hand", language, **values))
-        return "".join(f"> {line}\n" for line in told) + f"\n{checked.text}"
     if status == "partial" and checked.text:
-        return f"> {say('state.partial', language, **values)}\n\n{checked.text}"
-    if status == "partial":
+        told = [say("state.partial", language, **values)] if batches.failed else []
+        if reduced.lost:
+            told.append(say("state.reduce_part", language, count=reduced.lost, cause=_bare(reduced.lost_cause)))
+        if reduced.cause:
+            told.append(say("state.reduce_by_hand", language, cause=_bare(reduced.cause)))
+        return "".join(f"> {line}\n" for line in told) + f"\n{checked.text}"
+    if status == "partial" and batches.failed:
         return say("state.partial_nothing", language, **values)
+    if status == "partial":
+        return say("state.unusable", language, dropped=gathered.dropped)
     if status == "no_data":
         read = "state.no_data_texts" if account.selection.strategy == "texts" else "state.no_data"
         return say(read if outcomes else "state.empty", language, **values)
     if status == "cancelled":
         return say("state.cancelled", language)
     if batches.answered and reduced.text is None:
-        cause = reduced.cause.rstrip(".。 ") or say("cause.unknown", language)
+        cause = _bare(reduced.cause) or say("cause.unknown", language)
         return say("state.failed_reduce", language, used=len(gathered.order), cause=cause)
     return say("state.failed", language, **values)
 

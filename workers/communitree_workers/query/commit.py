@@ -1,4 +1,4 @@
-"""The reduce task, and the one place where an answer is written: once, whoever else tries."""
+"""The reduce task: points put together, citations checked, the answer written; and what a failed query answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from dataclasses import replace
 import orjson
 from redis.exceptions import RedisError
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.errors import CommunitreeError, InfrastructureError, IntegrityError
+from communitree_shared.errors import BadInput, CommunitreeError, InfrastructureError, IntegrityError
 from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions
 from communitree_shared.results import Account, Answer, QuerySettings, Selection, Usage
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
@@ -27,6 +25,7 @@ from communitree_workers.query.reduce import (
     ReducePlan,
     drop_group,
     part_messages,
+    part_words,
     plan_reduce,
     plan_round,
     reduce_messages,
@@ -36,6 +35,7 @@ from communitree_workers.query.sources import FindingSources
 from communitree_workers.query.telling import Telling, tell_whole
 from communitree_workers.query.timing import PHASES, Stages, seconds
 from communitree_workers.query.walking import rating_usage
+from communitree_workers.query.writing import write_once
 from communitree_workers.runtime.context import Outcome, UnitContext
 
 log = logging.getLogger(__name__)
@@ -149,16 +149,15 @@ class _Reduce:
         if plan.rerate:
             ratings = await self._rerate(plan.rerate)
             plan = await self.context.to_thread(lambda: self.planned(ratings=ratings))
-        blocks = await self._condense(plan)
-        if not blocks:  # no call without a point
-            self.usage["reduce"] = self.call.spent
-            return Reduced(cause=self.why)
-        messages = reduce_messages(blocks, question, answer, self.language, self.options.prompts, self.name)
+        before = self.gathered.dropped
         try:
+            blocks = await self._condense(plan)
+            messages = reduce_messages(blocks, question, answer, self.language, self.options.prompts, self.name)
             text = await self._stream(messages)
         finally:
             self.usage["reduce"] = self.call.spent
-        return Reduced(text=text, shortened=len(plan.shortened))
+        lost = self.gathered.dropped - before
+        return Reduced(text=text, shortened=len(plan.shortened), lost=lost, lost_cause=self.why)
 
     def planned(self, *, rerate: bool = False, ratings: dict[int, float | None] | None = None) -> ReducePlan:
         """Pack the points into reduce calls; with `rerate` a joint rating of the best of them may come first."""
@@ -197,34 +196,45 @@ class _Reduce:
         return Reduced(text=text, shortened=len(plan.shortened))
 
     async def _condense(self, plan: ReducePlan) -> list[str]:
-        """Rounds of the tree: condense each group, until one prompt holds what is left."""
+        """Rounds of the tree: condense each group, until one prompt holds what is left.
+
+        Raises:
+            CommunitreeError: the last failure, where no group of a round could be condensed; no point is dropped then.
+        """
         groups = [[plan.blocks[i] for i in group] for group in plan.groups]
         members: list[list[int]] = list(plan.groups)  # the points behind each group, through all rounds
         while len(groups) > 1:
             texts = await asyncio.gather(*(self._part(g, len(groups)) for g in groups), return_exceptions=True)
-            kept, held = [], []
+            kept, held, lost = [], [], []
+            error: CommunitreeError = BadInput("The model condensed the points to nothing.")
             for text, points in zip(texts, members, strict=True):
                 if isinstance(text, str) and text.strip():
                     kept.append(text)
                     held.append(points)
                     continue
                 if isinstance(text, CommunitreeError) and not text.retryable and text.code != "cancelled":
-                    self.why = text.message
+                    error = text
                 elif isinstance(text, BaseException):
                     raise text
-                else:
-                    self.why = "the model condensed a group of points to nothing"
+                lost.append(points)
+            if not kept:
+                raise error
+            for points in lost:
+                self.why = error.message
                 drop_group(self.gathered, points, self.why)
             groups = plan_round(kept, self.options.answer, self.view.encoding)
             members = [[i for part in held[g :: len(groups)] for i in part] for g in range(len(groups))]
-        return groups[0] if groups else []
+        return groups[0]
 
     async def _part(self, blocks: list[str], groups: int) -> str:
         messages = part_messages(
             blocks, self.question, self.options.answer, self.language, self.options.prompts, groups, self.name
         )
         chat = ChatRequest(
-            messages=messages, temperature=self.options.answer.reduce_temperature, seed=self.options.seed
+            messages=messages,
+            temperature=self.options.answer.reduce_temperature,
+            seed=self.options.seed,
+            reply_words=part_words(groups, self.options.answer),
         )
         reply = await self.context.services.models.complete("reduce", chat, self.call)
         return reply.text
@@ -238,6 +248,7 @@ class _Reduce:
             max_tokens=answer.reduce_max_tokens,
             temperature=answer.reduce_temperature,
             seed=self.options.seed,
+            reply_words=answer.reduce_max_length,
             on_token=told.pieces.append,
             on_restart=told.restart,
         )
@@ -296,23 +307,6 @@ class _Reduce:
             header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
             language=self.language, context=self.name,
         )  # fmt: skip
-
-
-def write_once(context: UnitContext, record: dict[str, str], answer: Answer, options: QueryOptions) -> None:
-    """Write an answer unless one is there, end the job, and remember the answer of an equal question."""
-    services, message = context.services, context.message
-    key = context.keys.job(message.job, "result.json")
-    data = orjson.dumps(answer.model_dump())
-    if not services.store.put_new(key, data):
-        data = services.store.get(key)
-        answer = Answer.model_validate_json(data)
-    settings = services.settings
-    cacheable = options.cache and answer.status in {"answered", "no_data"} and record.get("digest")
-    cached = rk.answer(message.tenant, record["digest"]) if cacheable else ""
-    if cached:  # before the end is told: who asks the same at once finds it
-        services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
-    if not context.finish(answer.status, {"result": key}, result=data) and cached:
-        services.ledger.redis.delete(cached)  # it was cancelled just now
 
 
 def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:

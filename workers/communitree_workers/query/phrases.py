@@ -80,6 +80,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "not.zero": ("score 0: of no use for the question", "0 分：对回答问题没有用处"),
     "not.unparsable": ("its score could not be read", "分数无法读取"),
     "not.empty": ("it has no text", "没有正文"),
+    "not.no_report": ("it names no report that it rests on", "没有注明依据哪份报告"),
     "not.duplicate": ("says the same as a point with a higher score", "与另一条分数更高的要点内容相同"),
     "not.dropped": ("did not fit the reduce prompt", "放不进归纳提示词"),
     "not.no_reduce": ("no answer was written", "没有写出答案"),
@@ -103,6 +104,15 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "state.reduce_by_hand": (
         "The model that writes the answer failed ({cause}): the points below are arranged without it.",
         "撰写回答的模型失败（{cause}）：以下要点未经模型、直接整理而成。",
+    ),
+    "state.reduce_part": (
+        "Note: {count:point is|points are} not in this answer, because the model failed to condense them ({cause}).",
+        "注意：有 {count} 条要点未写入本回答，因为模型未能归纳它们（{cause}）。",
+    ),
+    "state.unusable": (
+        "Points were found, but none can be used: {dropped:point has|points have} no readable score, text or report. "
+        "They are listed, and the question stays open.",
+        "找到了要点，但都无法采用：{dropped} 条要点缺少可读的分数、正文或所依据的报告。要点已列出，问题仍未有定论。",
     ),
     "state.failed_reduce": (
         "No answer: {used:point was|points were} found, but could not be put together. Cause: {cause}. "
@@ -161,6 +171,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "warn.unverified": (
         "{count} citations in the answer name reports that no used point rests on; they are marked.",
         "答案中有 {count} 处引用没有要点依据，已标出。",
+    ),
+    "warn.overview_only": (
+        "{count:used point rests|used points rest} on the overview alone, not on a report that was read.",
+        "有 {count} 条采用的要点只依据概览，不依据所读的报告。",
     ),
     "warn.rank": ("{count} reports below the minimum rank were left out.", "{count} 份低于最低评级的报告未读。"),
     "warn.missing": ("{count} communities have no report and were left out.", "{count} 个社区没有报告，未读。"),

@@ -13,7 +13,7 @@ from communitree_shared.errors import CommunitreeError, UsageError
 from communitree_shared.options import QueryOptions, SelectionOptions, Strategy
 from communitree_shared.results import Plan
 from communitree_shared.settings import ModelSettings
-from communitree_shared.tokens import count
+from communitree_shared.tokens import TOKENS_A_WORD, count
 from communitree_workers.query.batch import spans, table_room
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.map import static_tokens
@@ -25,8 +25,6 @@ from communitree_workers.query.select import Selected, costs, must_read, select
 from communitree_workers.query.select.budget import Price
 from communitree_workers.query.select.common import Choice, describe
 
-#: Tokens of a word in a reply.
-_TOKENS_A_WORD = 1.4
 #: Tokens of the reduce prompt's rules, about; a point has about sixty, and its joint rating is a fifth of that.
 _REDUCE_RULES = 500
 _TOKENS_A_RATING = 5
@@ -119,7 +117,7 @@ class Planner:
         found = len(spans(rows, room))
         prompts = sum(rows) + found * (self.static[kind] + self.asked)
         words = self.options.answer.map_max_length
-        return Size(found, prompts, int(found * words * _TOKENS_A_WORD))
+        return Size(found, prompts, int(found * words * TOKENS_A_WORD))
 
     def usd(self, size: Size) -> float | None:
         """Return the price of reading a selection and of the reduce; None where a price is unknown."""
@@ -134,14 +132,14 @@ class Planner:
         answer = self.options.answer
         room = answer.max_data_tokens
         around = _REDUCE_RULES + self.asked
-        spent = [_usd(self.prices.reduce, min(room, replies) + around, int(answer.reduce_max_length * _TOKENS_A_WORD))]
+        spent = [_usd(self.prices.reduce, min(room, replies) + around, int(answer.reduce_max_length * TOKENS_A_WORD))]
         if replies > room:
             rated = min(RERATED * room, replies)
             spent.append(_usd(self.prices.rate, rated + around, rated // _TOKENS_A_RATING))
             if answer.overflow == "tree":
                 groups = -(-replies // room)
                 words = groups * part_words(groups, answer)
-                spent.append(_usd(self.prices.reduce, replies + groups * around, int(words * _TOKENS_A_WORD)))
+                spent.append(_usd(self.prices.reduce, replies + groups * around, int(words * TOKENS_A_WORD)))
         known = [price for price in spent if price is not None]
         return sum(known) if len(known) == len(spent) else None
 
@@ -158,7 +156,7 @@ class Planner:
         if budget is None:
             return None
         words = self.options.answer.map_max_length
-        replies = self.options.answer.max_data_tokens if batches is None else int(batches * words * _TOKENS_A_WORD)
+        replies = self.options.answer.max_data_tokens if batches is None else int(batches * words * TOKENS_A_WORD)
         kept = self.writing(replies)
         if kept is None:
             return budget  # no call is made where its price is unknown

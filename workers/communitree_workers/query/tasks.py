@@ -241,6 +241,7 @@ class _Reader:
             temperature=answer.map_temperature,
             seed=self.options.seed,
             prompt_tokens=batch.prompt_tokens,
+            reply_words=answer.map_max_length,
         )
         try:
             reply = await self.context.services.models.complete("map", chat, self.call)
@@ -253,9 +254,12 @@ class _Reader:
         if reply.finish_reason == "length" and depth < MAX_HALVINGS and can_split(batch):
             return await self._halves(batch, depth)
         try:
-            return parse_points(reply.value if reply.value is not None else reply.text, batch)
+            result = parse_points(reply.value if reply.value is not None else reply.text, batch)
         except BadInput as bad:
             raise UsageError(f"The model's reply holds no points: {bad.message}") from None
+        if result.points and all(point.score is None for point in result.points):
+            raise UsageError("The model's reply holds no score that can be read.")  # not: nothing was found
+        return result
 
     async def _halves(self, batch: Batch, depth: int) -> MapResult:
         self.halves += 1

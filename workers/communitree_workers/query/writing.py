@@ -1,0 +1,27 @@
+"""The one place where an answer is written: once, whoever else tries."""
+
+from __future__ import annotations
+
+import orjson
+
+from communitree_shared import rediskeys as rk
+from communitree_shared.options import QueryOptions
+from communitree_shared.results import Answer
+from communitree_workers.runtime.context import UnitContext
+
+
+def write_once(context: UnitContext, record: dict[str, str], answer: Answer, options: QueryOptions) -> None:
+    """Write an answer unless one is there, end the job, and remember the answer of an equal question."""
+    services, message = context.services, context.message
+    key = context.keys.job(message.job, "result.json")
+    data = orjson.dumps(answer.model_dump())
+    if not services.store.put_new(key, data):
+        data = services.store.get(key)
+        answer = Answer.model_validate_json(data)
+    settings = services.settings
+    cacheable = options.cache and answer.status in {"answered", "no_data"} and record.get("digest")
+    cached = rk.answer(message.tenant, record["digest"]) if cacheable else ""
+    if cached:  # before the end is told: who asks the same at once finds it
+        services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
+    if not context.finish(answer.status, {"result": key}, result=data) and cached:
+        services.ledger.redis.delete(cached)  # it was cancelled just now
