@@ -85,6 +85,13 @@ def test_special_tokens_are_plain_text():
     assert units("before <|endoftext|> after")[0]["text"] == "before <|endoftext|> after"
 
 
+def test_a_character_of_several_tokens_counts_whole_at_the_start_of_a_sentence():
+    text = "👩a.éa👩a👩a.👩👩"  # 17 tokens in one sentence; the first character has two
+    rows = units(text, chunk_tokens=16, chunk_overlap=0)
+    check(text, rows, 16, 0)
+    assert len(rows) == 2
+
+
 @settings(max_examples=60)
 @given(
     st.text(alphabet="ab c.\n。汉é🙂👩‍💻\u3000", min_size=1, max_size=400),

@@ -120,7 +120,7 @@ def _atoms(block: str, limit: int, overlap: int, options: ReadOptions) -> tuple[
         edges, first = np.unique(bounds, return_index=True)
         return edges[:-1], edges[1:], first[:-1], first[1:]
     spans = np.asarray(sentence_spans(block), dtype=np.int64).reshape(-1, 2)
-    firsts = np.searchsorted(bounds, spans[:, 0], side="right") - 1
+    firsts = _tokens_at(bounds, spans[:, 0])
     stops = np.searchsorted(bounds, spans[:, 1], side="left")
     long = np.flatnonzero(stops - firsts > limit)
     if not len(long):
@@ -147,9 +147,14 @@ def _with_pieces(
             cut = _soft_cut(block, start, min(int(bounds[stop]), end)) if stop < int(stops[k]) else end
             stop = int(np.searchsorted(bounds, cut, side="left"))
             out.append((start, cut, token, stop))
-            start, token = cut, int(np.searchsorted(bounds, cut, side="right")) - 1
+            start, token = cut, int(_tokens_at(bounds, cut))
     columns = np.asarray(out, dtype=np.int64)
     return columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3]
+
+
+def _tokens_at(bounds: Ints, starts: Ints | int) -> Ints:
+    """Return the token in which each character begins: of a character of several tokens the first."""
+    return np.minimum(np.searchsorted(bounds, starts), np.searchsorted(bounds, starts, side="right") - 1)
 
 
 def _soft_cut(block: str, start: int, cut: int) -> int:
