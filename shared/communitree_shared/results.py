@@ -44,7 +44,7 @@ class Point(_Result):
 
 
 class FinestAvailable(_Result):
-    """Branches that end above the wanted granularity."""
+    """Reports that are the finest of their branch, on a higher level than the deepest one that is read."""
 
     count: int = 0
     heaviest: list[dict[str, Any]] = []

@@ -324,6 +324,9 @@ def test_every_planted_fact_is_told_or_listed_or_in_a_report_named_silent(
         again = client.ask(
             "wards", "How many sealed ledgers are there?", options.model_copy(update={"again": first.job_id})
         )
+    assert again.account.coverage == first.account.coverage  # its points count here, too
+    assert f"ask --again {first.job_id}" in " ".join(first.account.warnings)
+    assert "--again" not in " ".join(again.account.warnings)
     more, later, still = places(again)
     assert said | listed < more | later
     assert more | later | still == set(planted)

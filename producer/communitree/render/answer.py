@@ -55,11 +55,11 @@ def account_lines(account: Account) -> list[Text]:
         f"points: {points.produced:,} = {points.used:,} used + {points.duplicate:,} duplicate "
         f"+ {points.zero:,} irrelevant + {points.dropped:,} dropped; {points.in_answer:,} in the answer"
     )
-    silent = f"; {plural(len(reports.silent), what)} no point cites: {_ids(reports.silent)}" if reports.silent else ""
+    silent = f"; silent (no point cites them): {_ids(reports.silent)}" if reports.silent else ""
     lines.append(
-        f"citations: {account.citations.verified:,} verified, {account.citations.unverified:,} not; "
-        f"{reports.cited:,} of {plural(reports.selected, what)} cited{silent}"
+        f"citations in the answer: {account.citations.verified:,} verified, {account.citations.unverified:,} not"
     )
+    lines.append(f"points cite {reports.cited:,} of {plural(reports.selected, what)}{silent}")
     models = listed(sorted(set(account.settings.models.values())), 3)
     calls = f"{plural(llm.calls, 'call')}{f' to {models}' if models else ''}, {llm.cached:,} from cache, "
     calls += f"{llm.prompt_tokens + llm.output_tokens:,} tokens, {money(llm.usd)}"
@@ -76,21 +76,19 @@ _BATCH_WORDS = {
 
 
 def selection_lines(selection: Selection, units: int | None = None) -> list[str]:
-    """Return what was chosen and why; what ends above the wanted granularity; what was pruned or did not fit.
+    """Return what was chosen and why; what is as fine as it gets; what was pruned or did not fit.
 
     `units`: so many text units were read, and no reports.
     """
     read = plural(selection.reports, "report") if units is None else plural(units, "text unit")
     levels = ", ".join(f"level {k}: {v:,}" for k, v in sorted(selection.levels.items(), key=lambda i: int(i[0])))
-    lines = [
-        f"read {read}, {selection.tokens:,} tokens ({selection.strategy}"
-        + (f": {selection.why}" if selection.why else "")
-        + ")"
-        + (f"; {levels}" if levels else "")
-    ]
+    lines = [f"read {read}, {plural(selection.tokens, 'token')}" + (f"; {levels}" if levels else "")]
     finest = selection.finest_available
     if finest.count:
-        lines.append(f"{plural(finest.count, 'branch', 'branches')} end above the wanted granularity")
+        few = "1 of these stands" if finest.count == 1 else f"{finest.count:,} of these stand"
+        lines.append(f"{few} on a higher level than others: there is nothing finer below")
+    # On a line of its own: it is in the question's language.
+    lines.append(f"selection {selection.strategy}" + (f": {selection.why}" if selection.why else ""))
     if selection.pruned.count:
         why = "pruned as irrelevant" if selection.strategy in ("relevant", "dynamic") else "left out for the budget"
         lines.append(

@@ -144,6 +144,14 @@ def test_a_question_that_cannot_be_asked_exits_2_with_the_remedy(stack: Stack, c
     assert "Raise --budget-tokens" in done.out
 
 
+def test_text_units_are_not_read_again(stack: Stack, corpus: str) -> None:
+    job = stack.call_json("ask", corpus, THEMES, "--texts")["job_id"]
+    done = stack.call("ask", corpus, "--again", job)
+    assert done.code == 2
+    assert f"Job {job} read text units, not reports" in done.out
+    assert "with `--texts` and smaller batches" in done.out
+
+
 def test_a_budget_from_python_is_kept_to_or_refused(client: Client, corpus: str) -> None:
     few = client.ask(corpus, THEMES, QueryOptions(selection=SelectionOptions(budget_reports=1)))
     assert (few.account.selection.strategy, few.account.reports.selected) == ("budget", 1)

@@ -16,7 +16,7 @@ def test_many_notes_about_files_are_counted() -> None:
     notes = [f"file {n}" for n in range(1030)]
     told = losses.of_files(notes)
     assert told[:2] == ["file 0", "file 1"]
-    assert told[-1] == "and 1,010 more notes about files"
+    assert told[-1] == "and 1,010 more about files"
     assert losses.of_files(notes[:3]) == notes[:3]
 
 

@@ -19,6 +19,7 @@ from communitree_shared.results import (
     Citation,
     CitationsAccount,
     Coverage,
+    FinestAvailable,
     IndexResult,
     JobView,
     Plan,
@@ -80,11 +81,12 @@ def test_points_say_what_became_of_them() -> None:
 
 def test_an_account_names_every_loss() -> None:
     said = text(*account_lines(ACCOUNT))
-    assert "read 12 reports, 3,456 tokens (budget: fits); level 0: 2, level 2: 9, level 10: 1" in said
+    assert "read 12 reports, 3,456 tokens; level 0: 2, level 2: 9, level 10: 1\nselection budget: fits\n" in said
     assert "100 % of entities; >99.9 % of text units are assigned to what was read, <0.1 % were read" in said
     assert "batches: 4 of 5 answered (2 found nothing, 1 failed)" in said
     assert "20 = 11 used + 3 duplicate + 5 irrelevant + 1 dropped; 9 in the answer" in said
-    assert "7 verified, 1 not; 10 of 12 reports cited; 2 reports no point cites: 4, 7" in said
+    assert "citations in the answer: 7 verified, 1 not\n" in said
+    assert "points cite 10 of 12 reports; silent (no point cites them): 4, 7\n" in said
     assert "! one batch failed: timeout" in said
 
 
@@ -92,11 +94,14 @@ def test_an_account_says_what_was_read_and_why_something_was_not() -> None:
     reports = ReportsAccount(selected=146, cited=31, silent=list(range(115)))
     texts = text(*account_lines(Account(selection=Selection(strategy="texts", tokens=9), reports=reports)))
     assert "read 146 text units, 9 tokens" in texts
-    assert "31 of 146 text units cited; 115 text units no point cites" in texts
+    assert "points cite 31 of 146 text units; silent (no point cites them): 0, 1" in texts
     assert "report" not in texts
     left = Pruned(count=3, text_units=2)
     for strategy, words in (("budget", "left out for the budget: 3"), ("relevant", "pruned as irrelevant: 3")):
         assert words in text(*account_lines(Account(selection=Selection(strategy=strategy, pruned=left))))
+    for count, words in ((1, "1 of these stands on a higher level"), (1_234, "1,234 of these stand on a higher level")):
+        finest = Selection(strategy="leaves", finest_available=FinestAvailable(count=count))
+        assert f"{words} than others: there is nothing finer below" in text(*account_lines(Account(selection=finest)))
 
 
 def plan(strategy: str, **more: Any) -> Plan:

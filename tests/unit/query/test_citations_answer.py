@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from communitree_shared.options import AnswerOptions, SelectionOptions
 from communitree_shared.results import Answer, Point, QuerySettings
+from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Resolver, check, nearest_finding
 from communitree_workers.query.map import MapPoint, MapResult
@@ -111,7 +112,7 @@ def build(outcomes: list[BatchOutcome], text: str | None, language: str = "en", 
     written = Reduced(text=text if needs_reduce(outcomes, gathered) else None, cause=more.pop("cause", ""))
     reduced = more.pop("reduced", written)
     made_with = QuerySettings(models=more.pop("models", {}))
-    header = Header("job", "Why?", "corpus", "v1", settings=made_with)
+    header = Header("job", "Why?", "corpus", "v1", settings=made_with, again=more.pop("again", ""))
     return build_answer(header, selected, outcomes, gathered, reduced, Resolver(VIEW), language=language, **more)
 
 
@@ -135,7 +136,16 @@ def test_answered() -> None:
     assert answer.account.reports.silent == [5, 6]
     assert answer.account.reports.cited == 2
     assert [(c.report, c.verified, c.text_units) for c in answer.citations] == [(3, True, ["t3"])]
-    assert any("cited by no point" in w for w in answer.account.warnings)
+    assert answer.account.warnings == ["`ask --again job` reads 2 silent reports once more, in smaller batches."]
+
+
+@pytest.mark.parametrize(
+    "more", [{"models": {"map": EXTRACTIVE}}, {"again": "first"}, {"selection": SelectionOptions(strategy="texts")}]
+)
+def test_again_is_no_advice_where_it_finds_the_same(more: dict[str, Any]) -> None:
+    answer = build([good(SHIPS)], "Ships sail far [Data: Reports (3)].", **more)
+    assert answer.account.reports.silent
+    assert answer.account.warnings == []
 
 
 def test_two_of_four_failing_is_partial_and_said_in_the_text() -> None:

@@ -46,7 +46,7 @@ def of_merge(stats: Mapping[str, Any]) -> list[str]:
 def of_files(notes: Sequence[str]) -> list[str]:
     """Return the lines about files, the first few of many in full."""
     more = len(notes) - _SHOWN
-    return [*notes[:_SHOWN], *([f"and {more:,} more notes about files"] if more > 0 else [])]
+    return [*notes[:_SHOWN], *([f"and {more:,} more about files"] if more > 0 else [])]
 
 
 def of_left_out(left_out: Sequence[LeftOut], *, by_rule: bool = False) -> list[str]:

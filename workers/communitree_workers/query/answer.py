@@ -43,7 +43,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Header:
-    """What an answer says about its job."""
+    """What an answer says about its job. `again`: the job whose silent reports it has read again."""
 
     job_id: str
     question: str
@@ -54,6 +54,7 @@ class Header:
     seconds: QuerySeconds = field(default_factory=QuerySeconds)
     settings: QuerySettings = field(default_factory=QuerySettings)
     warnings: Sequence[str] = ()
+    again: str = ""
 
 
 def status_of(outcomes: Sequence[BatchOutcome], *, cancelled: bool = False) -> QueryStatus:
@@ -132,7 +133,7 @@ def build_answer(
         seconds=header.seconds,
         settings=header.settings,
     )
-    account.warnings = [*selected.warnings, *header.warnings, *_warnings(account, reduced, status, language)]
+    account.warnings = [*selected.warnings, *header.warnings, *_warnings(header, account, reduced, status, language)]
     if alone := sum(point.used and point.overview_only for point in gathered.points):
         account.warnings.append(say("warn.overview_only", language, count=alone))
     return Answer(
@@ -218,9 +219,10 @@ def _words(
     return say("state.failed", language, **values)
 
 
-def _warnings(account: Account, reduced: Reduced, status: QueryStatus, language: str) -> list[str]:
+def _warnings(header: Header, account: Account, reduced: Reduced, status: QueryStatus, language: str) -> list[str]:
     out = []
-    if status == "no_data" and account.batches.total and account.settings.models.get("map") == EXTRACTIVE:
+    built_in = header.settings.models.get("map") == EXTRACTIVE
+    if status == "no_data" and account.batches.total and built_in:
         out.append(say("warn.built_in", language))
     if account.batches.at_limit:
         out.append(say("warn.at_limit", language, count=account.batches.at_limit))
@@ -230,8 +232,8 @@ def _warnings(account: Account, reduced: Reduced, status: QueryStatus, language:
         out.append(say("warn.shortened", language, count=reduced.shortened))
     if account.citations.unverified:
         out.append(say("warn.unverified", language, count=account.citations.unverified))
-    if account.reports.silent and status in ("answered", "partial"):
-        count, reports = len(account.reports.silent), account.reports.selected
-        kind = "warn.silent_texts" if account.selection.strategy == "texts" else "warn.silent"
-        out.append(say(kind, language, count=count, reports=reports))
+    # No advice where it does not help: the built-in model finds the same again, and text units are not read again.
+    helps = not built_in and not header.again and account.selection.strategy != "texts"
+    if account.reports.silent and status in ("answered", "partial") and helps:
+        out.append(say("warn.silent", language, count=len(account.reports.silent), job=header.job_id))
     return out

@@ -300,6 +300,7 @@ class _Reduce:
             standalone_question=self.question if self.options.history else "",
             usage=self.usage,
             warnings=self._audit(),
+            again=self.options.again,
             seconds=seconds(record, stages),
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
         )

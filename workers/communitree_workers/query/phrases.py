@@ -21,24 +21,25 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "（稳定：只取预算增大时不会变粗的核心）",
     ),
     "why.themes_general": (
-        "themes: the question is about the whole corpus, so the whole budget goes to an even cut",
-        "themes：问题针对整个语料，全部预算用于均匀的一刀",
+        "the question is about the whole corpus, so the whole budget goes to an even cut",
+        "问题针对整个语料，全部预算用于均匀的一刀",
     ),
     "why.themes_unknown": (
-        "themes: no report's title or summary has the question's words, so the whole budget goes to an even cut",
-        "themes：没有报告的标题或摘要含有问题中的词，全部预算用于均匀的一刀",
+        "no report's title or summary has the question's words, so the whole budget goes to an even cut",
+        "没有报告的标题或摘要含有问题中的词，全部预算用于均匀的一刀",
     ),
     "why.themes_common": (
-        "themes: the question's words stand in most reports, so the whole budget goes to an even cut",
-        "themes：问题中的词出现在大多数报告里，全部预算用于均匀的一刀",
+        "the question's words stand in most reports, so the whole budget goes to an even cut",
+        "问题中的词出现在大多数报告里，全部预算用于均匀的一刀",
     ),
     "why.themes_whole": (
-        "themes: the finest cut of the whole corpus fits the budget",
-        "themes：整个语料最细的一刀也在预算之内",
+        "the finest cut of the whole corpus fits the budget",
+        "整个语料最细的一刀也在预算之内",
     ),
     "why.focused": (
-        "focused: half the budget on the coarse cut, half on refining {count} communities that match {words}",
-        "focused：一半预算用于粗略的一刀，另一半用于细化与 {words} 匹配的 {count} 个社区",
+        "half the budget on the coarse cut, half on refining "
+        "{count:community that matches|communities that match} {words}",
+        "一半预算用于粗略的一刀，另一半用于细化与 {words} 匹配的 {count} 个社区",
     ),
     "why.leaves": ("the finest reports of every branch, without a limit", "每个分支最细的报告，不设上限"),
     "why.coverage": (
@@ -97,8 +98,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "读过的文本单元中没有能回答这个问题的内容。全部 {batches} 批（{reports} 个文本单元）都已读完，没有出错。",
     ),
     "state.failed": (
-        "No answer: none of the {batches} batches of reports could be read, so this says nothing about the corpus. "
-        "Cause: {cause}.",
+        "No answer: not one of {batches:batch|batches} of reports could be read, "
+        "so this says nothing about the corpus. Cause: {cause}.",
         "没有答案：{batches} 批报告一批也没能读成，因此这不说明语料里有没有相关内容。原因：{cause}。",
     ),
     "state.reduce_by_hand": (
@@ -125,7 +126,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     ),
     "state.partial_nothing": (
         "Nothing was found in the {answered} of {batches} batches that were read; "
-        "{failed} batches could not be read ({cause}), so the question stays open.",
+        "{failed:batch|batches} could not be read ({cause}), so the question stays open.",
         "读到的 {answered} 批（共 {batches} 批）里没有相关内容；有 {failed} 批未能读取（{cause}），问题仍未有定论。",
     ),
     "state.cancelled": ("Cancelled before an answer was written.", "在写出答案之前已取消。"),
@@ -133,15 +134,12 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "cause.unknown": ("unknown", "不明"),
     # account
     "warn.silent": (
-        "{count} of {reports} reports that were read are cited by no point; `ask --again` reads them once more.",
-        "读过的 {reports} 份报告中有 {count} 份没有被任何要点引用；可用 `ask --again` 以更小的批次再读一遍。",
-    ),
-    "warn.silent_texts": (
-        "{count} of {reports} text units that were read are cited by no point.",
-        "读过的 {reports} 个文本单元中有 {count} 个没有被任何要点引用。",
+        "`ask --again {job}` reads {count:silent report|silent reports} once more, in smaller batches.",
+        "有 {count} 份报告没有被任何要点引用；可用 `ask --again {job}` 以更小的批次再读一遍。",
     ),
     "warn.audit": (
-        "Audit: {sample} pruned communities were read all the same; {count} points rest on them alone or in part.",
+        "Audit: {sample:pruned community was|pruned communities were} read all the same; "
+        "{count:point rests|points rest} on them alone or in part.",
         "抽查：仍读取了 {sample} 个被剪去的社区；有 {count} 个要点以它们为依据，本来会被漏掉。",
     ),
     "warn.audit_none": (
@@ -150,8 +148,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
     ),
     "why.again": (
         "the {count:silent report|silent reports} of job {job}, read again in smaller batches; "
-        "its points count here too",
-        "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点也计入此处",
+        "its points, batches and coverage count here, too",
+        "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点、批次和覆盖率也计入此处",
     ),
     "warn.built_in": (
         "The built-in model only matches words: asked in other words than the text's, it finds nothing. "
@@ -160,24 +158,33 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "（COMMUNITREE_LLM_BASE_URL、COMMUNITREE_LLM_MODEL）才会阅读理解。",
     ),
     "warn.at_limit": (
-        "{count} replies reached their word limit and may have left something out.",
+        "{count:reply|replies} reached the word limit and may have left something out.",
         "{count} 个回复达到字数上限，可能有遗漏。",
     ),
     "warn.dropped": (
-        "{count} points could not be used; they are listed with the reason.",
+        "{count:point|points} could not be used; each is listed with the reason.",
         "{count} 条要点未能采用，已列出并注明原因。",
     ),
-    "warn.shortened": ("{count} points were shortened to fit the reduce prompt.", "{count} 条要点因过长被截短。"),
+    "warn.shortened": (
+        "{count:point was|points were} shortened to fit the reduce prompt.",
+        "{count} 条要点因过长被截短。",
+    ),
     "warn.unverified": (
-        "{count} citations in the answer name reports that no used point rests on; they are marked.",
+        "{count:citation in the answer is|citations in the answer are} marked: no used point rests on what they name.",
         "答案中有 {count} 处引用没有要点依据，已标出。",
     ),
     "warn.overview_only": (
         "{count:used point rests|used points rest} on the overview alone, not on a report that was read.",
         "有 {count} 条采用的要点只依据概览，不依据所读的报告。",
     ),
-    "warn.rank": ("{count} reports below the minimum rank were left out.", "{count} 份低于最低评级的报告未读。"),
-    "warn.missing": ("{count} communities have no report and were left out.", "{count} 个社区没有报告，未读。"),
+    "warn.rank": (
+        "{count:report was|reports were} left out: below the minimum rank.",
+        "{count} 份低于最低评级的报告未读。",
+    ),
+    "warn.missing": (
+        "{count:community has|communities have} no report: left out.",
+        "{count} 个社区没有报告，未读。",
+    ),
     # rules inside the reduce prompt
     "rule.general_off": (
         "Add nothing that the points do not say; where they do not answer the question, say so.",

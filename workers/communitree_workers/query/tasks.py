@@ -17,7 +17,7 @@ from communitree_shared.keys import encode_name
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import Usage
+from communitree_shared.results import Coverage, Usage
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.model.inflight import result_key
@@ -124,6 +124,9 @@ def silent(
     language = answer_language(found["question"], options)
     choice = Choice(nodes, say("why.again", language, count=len(ids), job=options.again), finest=False)
     selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
+    selected = replace(
+        selected, coverage=Coverage.model_validate(found["account"]["coverage"])
+    )  # its points count, too
     size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
     batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
     return selected, options.model_copy(update={"batch": batch})

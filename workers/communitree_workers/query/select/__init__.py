@@ -11,6 +11,7 @@ from communitree_shared.errors import UsageError
 from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.blocks import Blocks, build_blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray
+from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rows import row_costs
 from communitree_workers.query.select.auto import auto
@@ -116,9 +117,9 @@ def must_read(selected: Selected) -> Selected:
     if selected.ids or "least" not in budget:
         return selected
     unit, least = str(budget["binding"]), budget["least"]
-    given, needed = f"{budget[unit]:,} {unit}", f"{least:,} {unit}"
+    given, needed = (say(f"limit.{unit}", "en", n=n) for n in (budget[unit], least))
     if unit == "usd":  # priced by a search over whole selections, so near enough only
-        given, needed = f"{budget[unit]:g} USD", f"about {least:.4g} USD"
+        needed = f"about {needed}"
     raise UsageError(
         f"A budget of {given} is too small to read anything: the smallest top-level report takes {needed}.",
         hint=f"Raise --budget-{unit} to that or more.",
