@@ -58,7 +58,8 @@ def redis_client(settings: Settings) -> redis.Redis:
     retry = redis.retry.Retry(redis.backoff.NoBackoff(), 1)
     options = {**_OPTIONS, **found.credentials, "db": found.db, "retry": retry}
     if found.master_name:
-        sentinel: Any = _Sentinels(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
+        kwargs = {**found.sentinel_options, "retry": retry}
+        sentinel: Any = _Sentinels(list(found.hosts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
         master: redis.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
@@ -97,7 +98,8 @@ def async_redis_client(settings: Settings) -> redis.asyncio.Redis:
     options = {**_OPTIONS, **found.credentials, "db": found.db, "retry": retry, "max_connections": 100}
     options["socket_timeout"] = None
     if found.master_name:
-        sentinel: Any = redis.asyncio.sentinel.Sentinel(list(found.hosts), sentinel_kwargs=found.sentinel_options)  # type: ignore[no-untyped-call]
+        kwargs = {**found.sentinel_options, "retry": retry}
+        sentinel: Any = redis.asyncio.sentinel.Sentinel(list(found.hosts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
         master: redis.asyncio.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
