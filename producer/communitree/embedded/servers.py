@@ -5,6 +5,7 @@ Both keep their data under the stack's folder and survive a kill: see `valkey` a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -87,7 +88,11 @@ class Servers:
         self._ports: dict[str, int] = {}
 
     def __enter__(self) -> Endpoints:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -99,20 +104,17 @@ class Servers:
 
         `meanwhile` is called when it is known where they will be; again, if a port turns out to be taken. What it
         starts may wait for Valkey, which comes up last: then S3 takes data, too.
+
+        Whoever calls it calls `stop` in the end, also where it raises: the folder stays ours until then, so that what
+        `meanwhile` has put there can be removed before another stack puts its own in that place.
         """
         self.home.prepare()
         self._lock = self.home.lock()
-        try:
-            self.stale = reap_stale(self.home.folder / "run")
-            for _ in range(_PORT_TRIES - 1):
-                try:
-                    return self._start_once(meanwhile)
-                except PortTaken:
-                    continue
-            return self._start_once(meanwhile)
-        except BaseException:
-            self.stop()
-            raise
+        self.stale = reap_stale(self.home.folder / "run")
+        for _ in range(_PORT_TRIES - 1):
+            with contextlib.suppress(PortTaken):
+                return self._start_once(meanwhile)
+        return self._start_once(meanwhile)
 
     def stop(self, hurry: Callable[[], bool] = bool) -> None:
         """Stop both within seconds (at once when `hurry()` says so) and free the folder."""

@@ -140,8 +140,11 @@ def test_a_server_that_cannot_start_says_why_with_the_end_of_its_log(tmp_path: P
         pass
     manifest = next((tmp_path / "valkey" / "appendonlydir").glob("*.manifest"))
     manifest.write_text("not a manifest\n")
-    with pytest.raises(InfrastructureError, match=r"(?s)valkey ended with code 1 .*valkey\.log.*manifest"):
-        Servers(tmp_path).start()
+    with (
+        pytest.raises(InfrastructureError, match=r"(?s)valkey ended with code 1 .*valkey\.log.*manifest"),
+        Servers(tmp_path),
+    ):
+        pass
     manifest.unlink()
 
 

@@ -18,7 +18,10 @@ import pytest
 
 from communitree.embedded.discover import discover, read_stack
 from communitree.embedded.home import Home
-from communitree_shared.errors import StackNotRunning
+from communitree.embedded.ready import Ready
+from communitree.embedded.servers import Endpoints, Servers
+from communitree.embedded.supervisor import Supervisor
+from communitree_shared.errors import InfrastructureError, StackNotRunning
 from communitree_shared.settings import Settings
 
 # A worker that ignores SIGTERM, as one does that waits for a running task.
@@ -285,3 +288,25 @@ def test_workers_that_are_started_again_and_again_are_all_heard(started: Callabl
         for _ in range(40):
             link.sendto(b"READY=1\nMAINPID=1\n", told)
     assert up.said().count("ready\n") == 1
+
+
+def test_a_start_that_fails_keeps_the_folder_until_nothing_of_it_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would remove the socket and the process ids of the stack that was started next."""
+    home, close, owners = Home(tmp_path / "home"), Ready.close, []
+
+    def fails(servers: Servers, meanwhile: Callable[[Endpoints], None]) -> Endpoints:
+        meanwhile(Endpoints(1, "127.0.0.1:1", "", "", ""))
+        raise InfrastructureError("It does not start.")
+
+    def closing(ready: Ready) -> None:
+        owners.append(home.owner())
+        close(ready)
+
+    monkeypatch.setattr(Servers, "_start_once", fails)
+    monkeypatch.setattr(Ready, "close", closing)
+    with pytest.raises(InfrastructureError, match="does not start"):
+        Supervisor(Settings(home=home.folder), [], print).run(lambda stack: None)
+    assert owners == [os.getpid()]
+    assert home.owner() == 0
