@@ -39,10 +39,10 @@ TEXTS: dict[str, str] = {
     "llm_proxy": "URL of an HTTP proxy",
     "llm_ca_bundle": "file of certificates to trust",
     "llm_cache": "keep replies by content hash",
-    "visibility_timeout": "seconds until the broker hands out a message again whose worker is silent; "
-    "the same for all processes of one Redis database",
+    "visibility_timeout": "seconds until the broker itself hands out a message again whose worker is silent (the "
+    "reconciler does after two renewals); the same for all processes of one Redis database",
     "lease": "seconds a unit belongs to a worker that has not renewed it",
-    "lease_renewal": "seconds between renewals",
+    "lease_renewal": "seconds between renewals; after two that were missed, messages not yet begun go to other workers",
     "reconciler_tick": "seconds between the reconciler's looks",
     "max_attempts": "of one unit, then it is dead-lettered and counts as failed",
     "refusal_patience": "seconds that a job waits for a server that refuses (credentials, bucket, space, clock); then "

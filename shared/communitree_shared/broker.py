@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import kombu.exceptions
+import kombu.transport.redis
 import redis
 from kombu.connection import Connection
 from kombu.pools import ProducerPool
 from kombu.transport.redis import Channel
 
-from communitree_shared import crash
+from communitree_shared import clock, crash
 from communitree_shared.connect import address
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.faults import of_redis
@@ -70,7 +71,13 @@ def _keep_clients() -> None:
     setattr(Channel, "_create_client", kept)  # noqa: B010 - not ours to be typed
 
 
+def _keep_time() -> None:
+    """Let the transport mark what it takes with the server's time, as the heartbeat does (`rediskeys.TAKEN`)."""
+    setattr(kombu.transport.redis, "time", clock.now)  # noqa: B010 - not ours to be typed
+
+
 _keep_clients()
+_keep_time()
 
 
 def make_app(settings: Settings) -> Celery:
@@ -144,6 +151,21 @@ class Publisher:
         self.messages += len(batch)
         self.ledger.published(batch)
         crash.point("outbox.after")
+
+    def restore(self, tags: Iterable[str]) -> None:
+        """Put messages that were taken back where they are taken next; one that is acknowledged by now stays away.
+
+        Raises:
+            InfrastructureError: Redis is away; those that are left can be restored later.
+        """
+        try:
+            with self._producers.acquire(block=True) as producer:
+                for tag in tags:
+                    producer.channel.qos.restore_by_tag(tag)
+        except _AWAY as error:
+            raise InfrastructureError(
+                f"Messages could not be restored: {of_redis(error, self._where) or error}."
+            ) from error
 
     def _send(self, producer: Any, message: Outgoing) -> None:
         """Celery's message protocol 2, written directly: the body is JSON already and is not parsed again."""

@@ -26,6 +26,10 @@ REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconcile
 INTAKE = PREFIX + "intake"  # the lease of the one intake
 CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
 
+#: The transport's own. Delivery tag of a message that was taken and not acknowledged → when its worker last marked it
+#: (seconds).
+TAKEN = "unacked_index"
+
 
 #: What stands after the key of a stage.
 STAGE_PARTS = ("", ":done", ":pending", ":messages", ":queues", ":units", ":left", ":active")

@@ -77,7 +77,10 @@ class Race:
                     with lock:
                         new.extend([(unit, told)] if status == "new" else [])
                 elif act < 0.82:
-                    ledger.give_back(T, job, "map", unit, delay_s=0, refund=mine.random() < 0.5, why="again")
+                    dead = mine.choice(["", "a child:1"])  # which may have had it in its hands and not begun it
+                    ledger.give_back(
+                        T, job, "map", unit, delay_s=0, refund=mine.random() < 0.5, why="again", owner=dead
+                    )
                 elif act < 0.88:
                     ledger.renew([f"{T}|{job}|map|{u}" for u in ids], 0.01)
                 elif act < 0.96:

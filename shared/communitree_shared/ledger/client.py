@@ -223,9 +223,15 @@ class Ledger(QueryLedger):
         self, tenant: str, job: str, stage: str, unit: str, *, delay_s: float, refund: bool, why: str = "",
         owner: str = "",
     ) -> None:  # fmt: skip
-        """End a lease of ours (or of `owner`) after a delay: the unit is tried again; `refund`: it was no attempt."""
-        token = owner or self.token
-        self._run("give_back", tenant, job, stage, unit, token, int(delay_s * 1000), int(refund), why)
+        """End a lease of ours after a delay: the unit is tried again; `refund`: it was no attempt.
+
+        `owner`: a child of ours that died with the unit's message in its hands. What it had not begun is tried again,
+        too.
+        """
+        self._run(
+            "give_back", tenant, job, stage, unit, owner or self.token, int(delay_s * 1000), int(refund), why,
+            int(bool(owner)),
+        )  # fmt: skip
 
     def renew(self, members: list[str], lease_s: float) -> list[str]:
         """Keep leases alive that are ours or our children's (`<our token>:…`); returns those that no longer are."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,17 +32,10 @@ AT_ONCE = 16
 ADMITTED = Limits(*[2**31] * 4)
 
 
-def rebuild(
-    settings: Settings,
-    store: Store,
-    ledger: Ledger,
-    publisher: Publisher,
-    *,
-    alive: Callable[[], object] = lambda: None,
-) -> list[str]:
+def rebuild(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher) -> list[str]:
     """Tell the ledger of every open job it does not know, and end those whose result is there; return them.
 
-    Jobs are read side by side: thousands may be open. `alive` is called now and then while that goes on.
+    Jobs are read side by side: thousands may be open.
     """
     changed = []
     prefix = settings.s3_prefix.strip("/")
@@ -60,7 +52,6 @@ def rebuild(
         jobs = sorted(marked | known)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for job, done in zip(jobs, pool.map(mended, jobs), strict=True):
-                alive()
                 changed += [f"{tenant}|{job}"] if done else []
     if changed:
         log.warning("Redis had lost writes: %d jobs were taken up again from the object store", len(changed))

@@ -1,16 +1,16 @@
 """The reconciler: publishes again what was lost on the way, and expires what is overdue.
 
-Kombu's Redis transport loses messages when a worker is killed between taking and registering one, so this is a
-part of delivery, not an extra. One runs at a time (a lease in Redis); every worker process offers to be it.
-A healthy system gives it nothing to do.
+Kombu's Redis transport loses messages when a worker is killed between taking and registering one, and keeps for long
+what a killed worker had registered, so this is a part of delivery, not an extra. One runs at a time (a lease in Redis);
+every worker process offers to be it. A healthy system gives it nothing to do.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import redis
@@ -32,6 +32,13 @@ log = logging.getLogger(__name__)
 #: An outbox entry older than this (s), or than a third of a lease, has lost its caller.
 OUTBOX_AGE = 2.0
 
+#: The reconciler's own lease, in ticks. By default another one ticks within a unit's lease then; a longer time without
+#: ticks would look like an outage, after which workers are given time to speak (overdue.lua).
+LIFE = 2
+
+#: So many abandoned messages are put back at one tick.
+ABANDONED_AT_ONCE = 500
+
 #: A job past its deadline that has not ended is looked at again after so many milliseconds.
 LATE = 10_000
 
@@ -47,12 +54,14 @@ class Reconciler:
         self._asked_once = Store(settings, patience=0)  # where it is away, the next tick is soon enough
         self.writer: threading.Thread | None = None  # of the ends of jobs
         self._unwritten = Knocks("writing the ends of jobs", log)
+        self.mender: threading.Thread | None = None  # of what Redis has lost
+        self._unmended = Knocks("taking up again what Redis has lost", log)
+        self._losses, self._mended = 0, 0
         self._server = ""
         self._epoch = 0
-        self._kept = 0.0
         self.name = uuid.uuid4().hex
         self.stop = threading.Event()
-        self.republished: dict[str, int] = {"outbox": 0, "lease": 0, "lost": 0}
+        self.republished: dict[str, int] = {"outbox": 0, "lease": 0, "lost": 0, "taken": 0}
 
     def run(self) -> None:
         """Tick until `stop` is set. Never raises: what fails is tried again at the next tick."""
@@ -74,8 +83,8 @@ class Reconciler:
 
     def elected(self) -> bool:
         """Take or keep the lease of the one reconciler."""
-        client, self._kept = self.ledger.redis, time.monotonic()
-        life = int(self.settings.reconciler_tick * 3000)
+        client = self.ledger.redis
+        life = int(self.settings.reconciler_tick * LIFE * 1000)
         if client.set(rk.RECONCILER, self.name, nx=True, px=life):
             return True
         if client.get(rk.RECONCILER) != self.name:
@@ -83,17 +92,13 @@ class Reconciler:
         client.pexpire(rk.RECONCILER, life)
         return True
 
-    def _still_elected(self) -> None:
-        """Keep the lease through a long tick."""
-        if time.monotonic() - self._kept > self.settings.reconciler_tick:
-            self.elected()
-
     def tick(self) -> None:
         """Publish again what was lost, expire what is overdue."""
         if self.lost_writes():
-            check_pair(self.settings, self.store, self.ledger.redis)
-            rebuild(self.settings, self.store, self.ledger, self.publisher, alive=self._still_elected)
+            self._losses += 1
             self.remember()
+        if self._mended < self._losses:
+            self.mender = self._aside(self.mender, self._mend)
         self.expire()
         # A message that waits in a queue may simply be waiting: only clear signs count as loss (overdue.lua).
         lease = self.settings.lease
@@ -103,17 +108,47 @@ class Reconciler:
         if found:
             log.info("publishing again: %s", ", ".join(f"{why} {out.member}" for why, out in found[:5]))
             self.publisher.publish([out for _, out in found])
-        self._start_writer()
-
-    def _start_writer(self) -> None:
-        """Let ends be written by a thread of their own, unless it still runs: a store may hang, a tick must not."""
-        if self.writer is not None and self.writer.is_alive():
-            return
-        if not self.ledger.redis.exists(rk.UNWRITTEN):
+        if tags := self.abandoned():
+            self.republished["taken"] += len(tags)
+            log.info("restoring %d messages of workers that are silent", len(tags))
+            self.publisher.restore(tags)
+        if self.ledger.redis.exists(rk.UNWRITTEN):
+            self.writer = self._aside(self.writer, self._write_ends)
+        else:
             self._unwritten.over()
-            return
-        self.writer = threading.Thread(target=self._write_ends, name="ends", daemon=True)
-        self.writer.start()
+
+    def abandoned(self) -> list[str]:
+        """Return delivery tags of messages that workers took and no longer mark; none for a while after an outage.
+
+        Every worker marks all it holds, begun or not, with each heartbeat: what two have missed lies in dead hands. To
+        be wrong costs little: a second copy of what is begun meets the lease, one of what is not may begin first.
+        """
+        client, age = self.ledger.redis, max(2 * self.settings.lease_renewal, 2 / 3 * self.settings.lease)
+        now, patience = clock.now_of(client), float(client.hget(rk.WATERMARK, "#patience") or 0)  # see overdue.lua
+        if now * 1000 < patience:
+            return []
+        return [str(tag) for tag in client.zrangebyscore(rk.TAKEN, "-inf", now - age, 0, ABANDONED_AT_ONCE)]
+
+    @staticmethod
+    def _aside(thread: threading.Thread | None, work: Callable[[], None]) -> threading.Thread:
+        """Let work be done by a thread of its own, unless that still runs: a store may hang, a tick must not."""
+        if thread is None or not thread.is_alive():
+            thread = threading.Thread(target=work, name=work.__name__.strip("_"), daemon=True)
+            thread.start()
+        return thread
+
+    def _mend(self) -> None:
+        crash.acting("reconciler")
+        losses = self._losses  # a loss while it runs begins it anew
+        try:
+            check_pair(self.settings, self.store, self.ledger.redis)
+            rebuild(self.settings, self.store, self.ledger, self.publisher)
+            self._mended = losses
+            self._unmended.over()
+        except (InfrastructureError, redis.RedisError, OSError) as error:
+            self._unmended.met(error, self.settings.reconciler_tick)  # a later tick tries again
+        except Exception:
+            log.exception("what Redis has lost was not taken up again; it is tried again")
 
     def _write_ends(self) -> None:
         crash.acting("reconciler")
@@ -134,7 +169,7 @@ class Reconciler:
         return server != self._server or epoch < self._epoch
 
     def remember(self) -> None:
-        """Remember which server answers and raise its epoch."""
+        """Remember which server answers and raise its epoch: from here on only another loss is one."""
         self._server, _ = self._seen()
         self._epoch = int(self.ledger.redis.incr(rk.EPOCH))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import threading
 import time
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from communitree_shared.broker import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.errors import ServerRefuses
 from communitree_shared.keys import Keys
-from communitree_shared.ledger import Ledger
+from communitree_shared.ledger import Ledger, Step
 from communitree_shared.ledger.ends import without_result
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.reconciler import Reconciler
@@ -49,7 +50,17 @@ def jobs(settings: Settings, wire: Relay) -> Iterator[Jobs]:
 
 
 def ticking(jobs: Jobs) -> Reconciler:
-    return Reconciler(jobs.settings, jobs.store, jobs.ledger, jobs.publisher)
+    """A reconciler that has looked for what Redis had lost before."""
+    reconciler = Reconciler(jobs.settings, jobs.store, jobs.ledger, jobs.publisher)
+    reconciler.tick()
+    ended(reconciler.mender)
+    return reconciler
+
+
+def ended(thread: threading.Thread | None) -> None:
+    if thread is not None:
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 def index(jobs: Jobs) -> str:
@@ -60,9 +71,7 @@ def tick(jobs: Jobs, reconciler: Reconciler) -> None:
     """Let the store's next turn come; then one tick, and what it has begun."""
     jobs.store.trouble._next = 0.0
     reconciler.tick()
-    if reconciler.writer is not None:
-        reconciler.writer.join(30)
-        assert not reconciler.writer.is_alive()
+    ended(reconciler.writer)
 
 
 def failed(jobs: Jobs) -> str:
@@ -74,7 +83,6 @@ def failed(jobs: Jobs) -> str:
 
 def test_a_job_that_a_full_store_ended_is_written_down_when_it_has_room(jobs: Jobs, wire: Relay) -> None:
     reconciler = ticking(jobs)
-    reconciler.tick()
     asked, indexed = jobs.submit_query("c", "What?", QueryOptions()).job, index(jobs)
     wire.reply(507, "XMinioStorageFull", spares=lambda method, path: method in {"GET", "HEAD"})
     for job in (asked, indexed):
@@ -85,7 +93,7 @@ def test_a_job_that_a_full_store_ended_is_written_down_when_it_has_room(jobs: Jo
     tick(jobs, reconciler)
     assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
     jobs.ledger.redis.flushdb()
-    ticking(jobs).tick()  # another one, which looks for what Redis has lost
+    ticking(jobs)  # another one
     assert jobs.ledger.redis.zcard(rk.OPEN_JOBS) == 0
     for job, kind in ((asked, Answer), (indexed, IndexResult)):
         assert jobs.record(job)["state"] == "failed"
@@ -98,7 +106,6 @@ def test_a_job_that_a_full_store_ended_is_written_down_when_it_has_room(jobs: Jo
 
 def test_a_job_that_was_cancelled_while_the_store_refused_stays_cancelled(jobs: Jobs, wire: Relay) -> None:
     reconciler = ticking(jobs)
-    reconciler.tick()
     job = index(jobs)
     wire.reply(403, "AccessDenied")
     with pytest.raises(ServerRefuses):
@@ -110,7 +117,7 @@ def test_a_job_that_was_cancelled_while_the_store_refused_stays_cancelled(jobs: 
     assert jobs.result(job) is None
     assert jobs.record(job)["reason"] == "cancelled by its caller"
     jobs.ledger.redis.flushdb()
-    ticking(jobs).tick()
+    ticking(jobs)
     assert jobs.record(job)["state"] == "lost"  # it can be resumed; nobody does so by himself
 
 
@@ -126,7 +133,6 @@ def test_an_answer_that_was_written_first_stays(jobs: Jobs) -> None:
 
 def test_a_job_that_was_deleted_meanwhile_leaves_nothing(jobs: Jobs) -> None:
     reconciler = ticking(jobs)
-    reconciler.tick()
     job = index(jobs)
     jobs.ledger.finish(T, job, "failed", {}, 60, "its end could not be written")
     jobs.ledger.redis.delete(rk.job(T, job))
@@ -139,7 +145,6 @@ def test_a_job_that_was_deleted_meanwhile_leaves_nothing(jobs: Jobs) -> None:
 
 def test_a_store_that_takes_requests_and_answers_none_holds_up_no_tick(jobs: Jobs, wire: Relay) -> None:
     reconciler = ticking(jobs)
-    reconciler.tick()
     failed(jobs)
     wire.silent()
     reconciler.tick()
@@ -158,11 +163,43 @@ def test_a_store_that_takes_requests_and_answers_none_holds_up_no_tick(jobs: Job
     assert jobs.ledger.redis.zcard(rk.UNWRITTEN) == 0
 
 
+def test_what_redis_has_lost_is_taken_up_again_while_other_work_goes_on(jobs: Jobs, wire: Relay) -> None:
+    """The store hangs: a tick does all that needs Redis alone meanwhile, and another loss is not forgotten."""
+    reconciler = ticking(jobs)
+    job = index(jobs)
+    jobs.ledger.redis.flushdb()
+    wire.silent()
+    reconciler.tick()
+    mender = reconciler.mender
+    assert mender is not None
+    end = time.monotonic() + 20
+    while not wire.tries:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    first = jobs.ledger.submit(T, "other", {"kind": "query", "corpus": "c"}, Step("plan", "communitree.query.plan.v1"))[
+        2
+    ]
+    jobs.ledger.redis.zadd(rk.OUTBOX, {first[0].member: 0})  # its caller died long ago
+    began = time.monotonic()
+    reconciler.tick()
+    assert time.monotonic() - began < 5
+    assert jobs.ledger.redis.llen(first[0].queue) == 1
+    assert mender.is_alive()
+    assert reconciler.mender is mender  # one at a time
+    jobs.ledger.redis.flushdb()
+    reconciler.tick()
+    wire.up()
+    ended(mender)
+    tick(jobs, reconciler)
+    ended(reconciler.mender)
+    assert reconciler.mender is not mender  # what was lost while it ran
+    assert jobs.record(job)["state"] == "queued"
+
+
 def test_an_end_that_the_store_does_not_take_keeps_no_other_waiting_and_is_told_of_once(
     jobs: Jobs, wire: Relay, caplog: pytest.LogCaptureFixture
 ) -> None:
     reconciler = ticking(jobs)
-    reconciler.tick()
     refused, taken, later = failed(jobs), failed(jobs), failed(jobs)
     wire.reply(403, "AccessDenied", spares=lambda method, path: refused not in path)
     caplog.set_level(logging.WARNING, logger="communitree_shared.ledger.reconciler")

@@ -45,9 +45,9 @@ class Bench:
         self.publisher = Publisher(settings, self.ledger)
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def start(self, kind: str) -> subprocess.Popen[bytes]:
+    def start(self, kind: str, **more: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-P", "-m", "support.stub_worker", kind]
-        worker = subprocess.Popen(command, env=environment(self.settings), start_new_session=True)
+        worker = subprocess.Popen(command, env={**environment(self.settings), **more}, start_new_session=True)
         self.workers.append(worker)
         return worker
 

@@ -116,6 +116,20 @@ def test_a_long_unit_is_kept_alive_beyond_lease_and_visibility(bench: Any) -> No
     assert starts(bench) == {"a-0": 1}
 
 
+@pytest.mark.parametrize(("kind", "task"), [("cpu", SUBTREE), ("models", MAP)])
+def test_a_worker_that_is_told_to_stop_keeps_what_it_ends(bench: Any, kind: str, task: str) -> None:
+    """For longer than a lease: nobody else may begin, and pay for, what still runs."""
+    first = bench.start(kind)
+    bench.submit("a", task, [{"seconds": 5}])
+    bench.wait(lambda: bench.log())
+    os.kill(first.pid, signal.SIGTERM)
+    bench.start(kind)
+    bench.wait(lambda: bench.state("a") == "answered", 40)
+    assert starts(bench) == {"a-0": 1}
+    assert first.wait(20) == 0
+    bench.wait(lambda: not bench.ledger.redis.exists("unacked"), 10)
+
+
 def test_expected_errors_fail_the_unit_and_unexpected_ones_are_tried_again(bench: Any) -> None:
     bench.start("cpu")
     bench.submit("a", SUBTREE, [{"fail": True}, {"error": 2}, {}])

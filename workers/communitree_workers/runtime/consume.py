@@ -37,19 +37,14 @@ from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
-from communitree_workers.runtime.envelope import NEWER, deadline_of, fault_of, members_of
+from communitree_workers.runtime.envelope import NEWER, fault_of, members_of
 from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of, watch_ack
+from communitree_workers.runtime.heartbeat import Heartbeat
 from communitree_workers.runtime.intake import Intake
 from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
 
 log = logging.getLogger(__name__)
-
-#: A request that runs longer than its deadline and this is no longer kept alive: it hangs.
-HUNG_AFTER = 120.0
-
-#: And so is one that runs longer than this, deadline or not.
-LONGEST = 2 * 3600.0
 
 KINDS = {"models": MODEL_QUEUES, "cpu": CPU_QUEUES}
 
@@ -155,7 +150,7 @@ class Main:
         self.worker = worker
         self.settings = worker.settings
         self.ledger = ledger
-        self._started: dict[str, float] = {}
+        self.heartbeat = Heartbeat(self.settings, ledger, held=self.held, running=self.running, lost=self.lose)
         self._requests: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._ended: set[str] = set()
         self._pid = os.getpid()
@@ -164,22 +159,17 @@ class Main:
         """Hook into the app's worker."""
         main = self
 
-        class Heartbeat(bootsteps.StartStopStep):  # type: ignore[misc]
-            """Beats from the worker's own loop, so that a busy pool cannot delay it."""
+        class Beating(bootsteps.StartStopStep):  # type: ignore[misc]
+            """Lets the heart beat while this worker consumes, and while it does not."""
 
             requires: ClassVar[set[str]] = {"celery.worker.consumer.tasks:Tasks"}
 
             def start(self, parent: Any) -> None:
                 guard_reading(parent.task_consumer.channel, main.keep_unreadable)
-                main.beat(parent)
-                period = min(main.settings.lease_renewal, main.settings.visibility_timeout / 4)
-                self.timer = parent.timer.call_repeatedly(period, main.beat, (parent,), priority=10)
+                main.heartbeat.inside(parent.timer)
 
             def stop(self, parent: Any) -> None:
-                timer = getattr(self, "timer", None)
-                if timer is not None:
-                    timer.cancel()
-                    self.timer = None
+                main.heartbeat.outside()
 
         class Guarded(Consumer):  # type: ignore[misc]
             """Keeps aside what no publisher of ours made: Celery itself would loop on some of it for ever."""
@@ -202,7 +192,7 @@ class Main:
                 return guarded
 
         app.conf.worker_consumer = Guarded
-        app.steps["consumer"].add(Heartbeat)
+        app.steps["consumer"].add(Beating)
         signals.task_received.connect(self.on_received, weak=False)
         signals.task_failure.connect(self.on_lost, weak=False)
         signals.worker_ready.connect(self.on_ready, weak=False)
@@ -219,36 +209,21 @@ class Main:
         threading.Thread(target=self.unpark, name="unpark", daemon=True).start()
         tell_ready()
 
-    def beat(self, parent: Any) -> None:
-        """Keep the leases of what runs, and the broker's record of what was taken."""
-        clock.sync(self.ledger.redis)
-        crash.acting("heartbeat")
-        tags = [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
-        members = [m for args in self._alive() for m in members_of(args)]
-        try:
-            if tags:
-                now = self.ledger.redis.time()
-                stamp = now[0] + now[1] / 1e6
-                self.ledger.redis.zadd("unacked_index", dict.fromkeys(tags, stamp), xx=True)
-            lost = self.ledger.renew(members, self.settings.lease) if members else []
-            if self.worker.kind == "cpu":
-                self.stop_ended(lost)
-        except (redis.RedisError, OSError, InfrastructureError) as error:
-            log.warning("a heartbeat was missed: %s", error)
-            return
-        if lost and self.worker.kind == "models":
-            self.worker.runner().cancel(lost)
+    def held(self) -> list[str]:
+        """Return the delivery tags of messages that were taken and are not acknowledged."""
+        return [request.message.delivery_tag for request in list(worker_state.reserved_requests)]
 
-    def _alive(self) -> list[Any]:
-        """Return the arguments of what runs and does not hang: a unit far beyond its deadline, or any reason, is left
-        to other workers.
-        """
-        now, running = clock.now(), {r.id: r.args for r in list(worker_state.active_requests)}
-        running |= {i: [body] for i, body in self.worker.direct().items()}
-        self._started = {i: self._started.get(i, now) for i in running}
-        return [
-            args for i, args in running.items() if now < min(self._started[i] + LONGEST, deadline_of(args) + HUNG_AFTER)
-        ]
+    def running(self) -> dict[str, Any]:
+        """Return the arguments of what runs, by the task's id (job and stage, where it came without the broker)."""
+        running = {request.id: request.args for request in list(worker_state.active_requests)}
+        return running | {name: [body] for name, body in self.worker.direct().items()}
+
+    def lose(self, members: list[str]) -> None:
+        """Stop what runs of units that are no longer ours."""
+        if self.worker.kind == "cpu":
+            self.stop_ended(members)
+        elif members:
+            self.worker.runner().cancel(members)
 
     def keep_aside(self, message: Any, why: str) -> None:
         """Take a foreign or newer message off its queue: parked for a newer worker, or kept as a dead letter."""
