@@ -26,7 +26,7 @@ def crashes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashes]:
 @pytest.mark.parametrize(
     ("job", "points"),
     [
-        ("ask", ["open.after/query.plan", "publish.before/query.map", "finish.after/query.reduce"]),
+        ("ask", ["open.after/query.plan", "take/query.map", "finish.after/query.reduce"]),
         ("ask", ["publish.before/query.plan", "publish.before/reconciler", "ack.before/query.map"]),
         ("index", ["publish.after/corpus.level", "swap.after/corpus.publish", "finish.after/corpus.publish"]),
     ],
