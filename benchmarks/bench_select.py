@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import statistics
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,10 +30,10 @@ from communitree_shared.options import AnswerOptions, BatchOptions, QueryOptions
 from communitree_shared.tables import COMMUNITY_REPORTS
 from communitree_shared.tokens import count, encoding
 from communitree_workers.query import shell
-from communitree_workers.query.batch import make_batches
 from communitree_workers.query.blocks import build_blocks
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.map import static_tokens
+from communitree_workers.query.packing import Frame, make_batches
 from communitree_workers.query.rows import default_tokens, rank_cell, report_rows, weight_cell
 from communitree_workers.query.select import select
 from communitree_workers.query.select.budget import cut
@@ -105,6 +105,11 @@ def timed(label: str, work: Callable[[], Any], repeat: int = 5) -> float:
     return median
 
 
+def goal(text: str, met: bool) -> None:
+    """Print a goal and whether it was met."""
+    print(f"    goal {'met' if met else 'MISSED'}: {text}")
+
+
 def selections(n: int) -> None:
     """Budget queries and the precomputation at n communities."""
     print(f"Selections over {n:,} communities")
@@ -159,15 +164,16 @@ def batches(n: int) -> None:
     print(f"Batches of {n:,} reports, 12,000 tokens")
     view, contents = reports_of(n)
     options = BatchOptions()
-    static = static_tokens("", [], AnswerOptions(), {}, "Reports", view.encoding)
+    frame = Frame(static_tokens("", [], AnswerOptions(), {}, "Reports", view.encoding), encoding=view.encoding)
+    utf8 = [text.encode() for text in contents.values()]  # as they stand in a table
     ids = list(range(n))
     made: list[Any] = []
 
     def ours() -> None:
-        made[:] = make_batches(report_rows(view, ids, contents, options), options, static_tokens=static)
+        made[:] = make_batches(report_rows(view, ids, utf8, options), options, frame)
 
     mine = timed("communitree: rows and batches, token counts given", ours, 3)
-    stored = [batch.to_json() for batch in made]
+    stored = [batch.to_bytes() for batch in made]
     timed("communitree: content hashes and stored bytes", lambda: [batch.hash for batch in made], 3)
     print(f"  communitree makes {len(made)} batches of {sum(map(len, stored)) / 1e6:.1f} MB")
     theirs(view, contents, mine)
@@ -255,15 +261,19 @@ def many(n: int) -> None:
         objects.clear()
         plan(Cache(2**30))()
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    timed("for the first time: rows, batches, hashes, stored bytes", first, 3)
-    held = sum(map(len, objects.values())) / 1e6
-    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"  {len(objects) - 1} batches of {held:.0f} MB; the process grew by {more:.0f} MB, these among them")
-    timed("found again by hash, by another process", lambda: plan(Cache(2**30))())
+    took = timed("for the first time: rows, batches, hashes, stored bytes", first)
+    goal("below 0.5 s", took < 0.5)
+    tracemalloc.start()
+    first()
+    held = sum(map(len, objects.values()))
+    beside = (tracemalloc.get_traced_memory()[1] - held) / 1e6
+    tracemalloc.stop()
+    print(f"  {len(objects) - 1} batches of {held / 1e6:.0f} MB; at most {beside:.1f} MB beside these and the table")
+    goal("at most 10 MB", beside <= 10)
+    goal("below 10 ms", timed("found again by hash, by another process", lambda: plan(Cache(2**30))()) < 0.01)
     again = plan(Cache(2**30))
     again()
-    timed("found again by hash, by the same process", again)
+    goal("below 10 ms", timed("found again by hash, by the same process", again) < 0.01)
 
 
 if __name__ == "__main__":

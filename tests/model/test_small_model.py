@@ -57,8 +57,8 @@ BATCH = Batch(
     anchors=[],
     ids=[12, 15],
     lines=[
-        "12|The breakwater|1|0.6|7|Mira Cole planned the breakwater of Port Alder. The contract was signed in 1931.\n",
-        "15|Bayline Shipping|1|0.4|5|Bayline Shipping runs ferries from Port Alder to the islands.\n",
+        b"12|The breakwater|1|0.6|7|Mira Cole planned the breakwater of Port Alder. The contract was signed in 1931.\n",
+        b"15|Bayline Shipping|1|0.4|5|Bayline Shipping runs ferries from Port Alder to the islands.\n",
     ],
     row_tokens=[25, 20],
     prompt_tokens=700,

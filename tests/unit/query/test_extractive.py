@@ -10,11 +10,12 @@ from communitree_shared.options import AnswerOptions, BatchOptions, Turn
 from communitree_shared.results import Point
 from communitree_shared.tokens import count
 from communitree_workers.query import rows as r
-from communitree_workers.query.batch import Batch, make_batches
+from communitree_workers.query.batch import Batch
 from communitree_workers.query.extractive import map_reply, question_weights, rate_reply, rewrite_reply
 from communitree_workers.query.extractive_answer import write_answer
 from communitree_workers.query.lexicon import Lexicon
 from communitree_workers.query.map import parse_points
+from communitree_workers.query.packing import Frame, make_batches
 from communitree_workers.query.question import read_question
 from communitree_workers.query.references import ids_in
 
@@ -49,8 +50,8 @@ def batch_of(reports: Sequence[tuple[str, str, list[tuple[str, str]], int]], ove
     for i, (title, summary, findings, weight) in enumerate(reports, start=1):
         body = "\n\n".join([f"# {title}", summary, *(f"## {h}\n\n{t}" for h, t in findings)])
         line = "|".join((str(i), r.cell(title), "0", f"{weight / 20:.2f}", "5", r.cell(body))) + "\n"
-        rows.append(r.Row(i, line, count(line), (-weight, -5, i)))
-    (batch,) = make_batches(rows, BatchOptions(), static_tokens=0, overview=overview, anchors=[1])
+        rows.append(r.Row(i, line.encode(), count(line), (-weight, -5, i)))
+    (batch,) = make_batches(rows, BatchOptions(), Frame(0, overview, [1]))
     return batch
 
 

@@ -25,8 +25,8 @@ from communitree_workers.query.map import (
 
 BATCH = Batch(
     kind="reports", context_name="Reports", delimiter="|", columns=["id", "title", "content"],
-    overview="[90] Ships: about ships\n", anchors=[90, 91, 3], ids=[3, 5, 7], lines=["3|a|x\n", "5|b|y\n", "7|c|z\n"],
-    row_tokens=[5, 5, 5], prompt_tokens=100,
+    overview="[90] Ships: about ships\n", anchors=[90, 91, 3], ids=[3, 5, 7],
+    lines=[b"3|a|x\n", b"5|b|y\n", b"7|c|z\n"], row_tokens=[5, 5, 5], prompt_tokens=100,
 )  # fmt: skip
 
 

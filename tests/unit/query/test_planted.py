@@ -11,9 +11,10 @@ from communitree_shared.options import AnswerOptions, BatchOptions, SelectionOpt
 from communitree_shared.results import Answer
 from communitree_shared.tokens import count
 from communitree_workers.query.answer import Header, Reduced, build_answer
-from communitree_workers.query.batch import Batch, make_batches
+from communitree_workers.query.batch import Batch
 from communitree_workers.query.citations import Resolver
 from communitree_workers.query.map import at_limit, map_messages, parse_points, static_tokens, words
+from communitree_workers.query.packing import Frame, make_batches
 from communitree_workers.query.points import BatchOutcome, gather_points
 from communitree_workers.query.reduce import plan_reduce
 from communitree_workers.query.rows import report_rows
@@ -38,13 +39,13 @@ def fake_map(prompt: str, limit: int) -> dict[str, Any]:
 
 def ask(ids: list[int], answer: AnswerOptions) -> Answer:
     view = VIEW
-    contents = {i: f"# Ward {i}\n\n{'It lies by the river. ' * 20}\n\n## Vault\n\n{FACTS[i]}" for i in ids}
+    contents = [f"# Ward {i}\n\n{'It lies by the river. ' * 20}\n\n## Vault\n\n{FACTS[i]}".encode() for i in ids]
     selected = select(view, SelectionOptions(strategy="leaves"), "q")
     selected.ids[:] = ids
-    rows = [row._replace(tokens=count(row.line)) for row in report_rows(view, ids, contents, OPTIONS)]
+    rows = [row._replace(tokens=count(row.line.decode())) for row in report_rows(view, ids, contents, OPTIONS)]
     static = static_tokens("", [], answer, {}, "Reports", view.encoding)
     outcomes = []
-    for batch in make_batches(rows, OPTIONS, static_tokens=static):
+    for batch in make_batches(rows, OPTIONS, Frame(static)):
         result = parse_points(fake_map(_prompt(batch, answer), answer.map_max_length), batch)
         outcomes.append(BatchOutcome("answered", batch.reports, result, at_limit=at_limit(result, answer)))
     gathered = gather_points(outcomes)

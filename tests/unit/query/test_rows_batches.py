@@ -14,8 +14,9 @@ from communitree_shared.errors import UsageError
 from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_shared.tokens import count
 from communitree_workers.query import rows as r
-from communitree_workers.query.batch import Batch, can_split, iter_batches, make_batches, spans, split_batch
+from communitree_workers.query.batch import Batch, can_split, split_batch
 from communitree_workers.query.map import map_messages, static_tokens
+from communitree_workers.query.packing import Frame, iter_batches, make_batches, spans
 from support.views import TreeShape, view_of
 
 HARM = [
@@ -30,6 +31,12 @@ HARM = [
     "\r\n",
     "\u2028",
     "\x0b",
+    "\r",
+    "\x1c",
+    "\x1f",
+    "\x85",
+    "\xa0",
+    "\u3000",
     " ",
     "12",
     "# ",
@@ -45,6 +52,10 @@ NASTY = st.lists(
 HEAVIEST = 40
 
 
+def ascii_of(text: str) -> str:
+    return text.encode("ascii", "ignore").decode()
+
+
 def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float = 5.0, options: BatchOptions) -> r.Row:
     cells = [str(id), r.cell(title, options.column_delimiter), "1"]
     if options.include_community_weight:
@@ -52,7 +63,7 @@ def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float
     if options.include_community_rank:
         cells.append(r.rank_cell(rank))
     line = options.column_delimiter.join([*cells, r.cell(content, options.column_delimiter)]) + "\n"
-    return r.Row(id, line, count(line), (-weight, -rank, id))
+    return r.Row(id, line.encode(), count(line), (-weight, -rank, id))
 
 
 @settings(max_examples=60, deadline=None)
@@ -60,7 +71,7 @@ def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float
 @given(NASTY, NASTY, st.sampled_from(["|", ",", "\t", ";", "||"]))
 def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, content: str, delimiter: str) -> None:
     options = BatchOptions(column_delimiter=delimiter)
-    line = row(7, content, title=title, options=options).line
+    line = row(7, content, title=title, options=options).line.decode()
     assert line.count("\n") == 1
     assert line.endswith("\n")
     assert len(line.splitlines()) == 1
@@ -76,19 +87,40 @@ def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, con
 def test_a_row_put_together_in_one_go_is_the_join_of_its_cells(content: str, delimiter: str) -> None:
     view = view_of(TreeShape((-1,), (1,), (1,)), titles=[content])
     options = BatchOptions(column_delimiter=delimiter)
-    (made,) = r.report_rows(view, [0], {0: content}, options)
+    (made,) = r.report_rows(view, [0], [content.encode()], options)
     numbers = (str(view.level[0]), r.weight_cell(int(view.weight[0]), view.heaviest, options), r.rank_cell(5.0))
     cells = ("0", r.cell(content, delimiter), *numbers, r.cell(content, delimiter))
-    assert made.line == delimiter.join(cells) + "\n"
+    assert made.line.decode() == delimiter.join(cells) + "\n"
     lines = [line for line in map(str.strip, content.splitlines()) if line]
     assert r.flatten(content) == " ¶ ".join(lines)
+
+
+@settings(max_examples=300, deadline=None)
+@example(["a\r\nb \x0b\x1f\n\x1cc", " a\n\nb "], "|")
+@given(st.lists(st.one_of(NASTY, NASTY.map(ascii_of)), max_size=4), st.sampled_from(["|", "¦", "||", "，\t"]))
+def test_cells_made_of_bytes_are_those_that_were_counted(texts: list[str], delimiter: str) -> None:
+    made = r.cells([text.encode() for text in texts], delimiter)
+    assert made == [r.cell(text, delimiter).encode() for text in texts]
+
+
+@settings(max_examples=60, deadline=None)
+@example(["\x1e\r\u2028"], "|", "|\n{")
+@given(st.lists(NASTY, min_size=1, max_size=4), st.sampled_from(["|", "\t", "||"]), NASTY)
+def test_a_stored_batch_is_read_as_it_was(contents: list[str], delimiter: str, overview: str) -> None:
+    options = BatchOptions(column_delimiter=delimiter)
+    made = [row(i, text, title=text, options=options) for i, text in enumerate(contents)]
+    (batch,) = make_batches(made, options, Frame(0, overview, [1]))
+    data = batch.to_bytes()
+    assert Batch.from_bytes(data) == batch
+    assert data.endswith(b"\n" + b"".join(batch.lines))
+    assert batch.table == delimiter.join(batch.columns) + "\n" + "".join(line.decode() for line in batch.lines)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(NASTY, NASTY), min_size=1, max_size=6), st.integers(0, HEAVIEST), st.floats(0, 10))
 def test_tokens_of_rows_add_up(texts: list[tuple[str, str]], weight: int, rank: float) -> None:
     made = [row(i, c, title=t, weight=weight, rank=rank, options=BatchOptions()) for i, (t, c) in enumerate(texts)]
-    table = r.header(BatchOptions()) + "".join(m.line for m in made)
+    table = r.header(BatchOptions()) + b"".join(m.line for m in made).decode()
     assert count(table) == count(r.header(BatchOptions())) + sum(m.tokens for m in made)
 
 
@@ -105,8 +137,8 @@ def test_stored_tokens_hold_for_other_columns(
     options = BatchOptions(
         include_community_weight=with_weight, include_community_rank=with_rank, normalize_community_weight=normal
     )
-    (made,) = r.report_rows(view, [0], {0: content}, options)
-    assert made.tokens == count(made.line)
+    (made,) = r.report_rows(view, [0], [content.encode()], options)
+    assert made.tokens == count(made.line.decode())
 
 
 @pytest.mark.parametrize("delimiter", ["", "1", '"', ".", "\n", "a", " ", "-"])
@@ -120,7 +152,7 @@ REPORT = "# T\n\nsummary\n\n" + "\n\n".join(f"## finding {i}\n\n" + f"word{i} sa
 
 def cut(contents: list[str], options: BatchOptions, static: int = 0) -> list[Batch]:
     made = [row(i, text, weight=i % 5, options=options) for i, text in enumerate(contents)]
-    return make_batches(made, options, static_tokens=static)
+    return make_batches(made, options, Frame(static))
 
 
 @settings(max_examples=40, deadline=None)
@@ -184,32 +216,31 @@ def test_an_oversize_report_is_split_by_findings_under_one_id() -> None:
 def test_batches_depend_on_nothing_but_rows_and_options() -> None:
     options = BatchOptions(max_context_tokens=1500, reserve_tokens=0)
     made = [row(i, f"text {i} " * 20, weight=i % 7, rank=i % 3, options=options) for i in range(40)]
-    one = make_batches(made, options, static_tokens=0)
-    two = make_batches(made[::-1], options, static_tokens=0)
+    one = make_batches(made, options, Frame(0))
+    two = make_batches(made[::-1], options, Frame(0))
     assert [b.hash for b in one] == [b.hash for b in two]
-    other = make_batches(made, options.model_copy(update={"random_state": 1}), static_tokens=0)
+    other = make_batches(made, options.model_copy(update={"random_state": 1}), Frame(0))
     assert [b.hash for b in one] != [b.hash for b in other]
-    plain = make_batches(made, options.model_copy(update={"shuffle_data": False}), static_tokens=0)
+    plain = make_batches(made, options.model_copy(update={"shuffle_data": False}), Frame(0))
     assert sorted(plain[0].ids) == list(range(len(plain[0].ids)))
-    assert [Batch.from_json(b.to_json()) for b in one] == one
+    assert [Batch.from_bytes(b.to_bytes()) for b in one] == one
 
 
 def test_batches_made_one_at_a_time_are_the_same_and_hold_the_text_of_one() -> None:
     options = BatchOptions(max_context_tokens=1500, reserve_tokens=0)
     texts = {i: REPORT * 3 if i == 7 else f"text {i} " * 20 for i in range(40)}  # one is larger than a batch
-    made = {i: row(i, text, weight=i % 7, rank=i % 3, options=options) for i, text in texts.items()}
+    made = [row(i, text, weight=i % 7, rank=i % 3, options=options) for i, text in texts.items()]
     asked: list[list[int]] = []
 
-    def render(ids: Sequence[int]) -> list[r.Row]:
-        asked.append(list(ids))
-        return [made[i] for i in ids]
+    def render(places: Sequence[int]) -> list[r.Row]:
+        asked.append(list(places))
+        return [made[i] for i in places]
 
-    costs = [(i, one.tokens) for i, one in reversed(made.items())]
-    lazy = iter_batches(costs, render, options, static_tokens=0)
+    lazy = iter_batches([one.tokens for one in made], render, options, Frame(0))
     assert asked == [[7]], "only what must be cut is rendered before the first batch"
     first = next(lazy)
     assert sum(map(len, asked)) <= 1 + len(first.ids)
-    whole = make_batches(list(made.values()), options, static_tokens=0)
+    whole = make_batches(made[::-1], options, Frame(0))
     assert [first, *lazy] == whole
     assert sum(b.ids.count(7) for b in whole) > 1
 
@@ -217,7 +248,7 @@ def test_batches_made_one_at_a_time_are_the_same_and_hold_the_text_of_one() -> N
 def test_inside_a_batch_rows_go_by_weight_then_rank() -> None:
     options = BatchOptions()
     made = [row(i, "x", weight=w, rank=k, options=options) for i, (w, k) in enumerate([(1, 9), (3, 1), (3, 5), (2, 2)])]
-    (batch,) = make_batches(made, options, static_tokens=0)
+    (batch,) = make_batches(made, options, Frame(0))
     assert batch.ids == [2, 1, 3, 0]
 
 

@@ -72,8 +72,9 @@ def test_tokens_are_those_of_the_rows() -> None:
         )
     )
     selected = select(VIEW, SelectionOptions(strategy="levels"), "q")
-    rows = report_rows(VIEW, selected.ids, contents, BatchOptions())
-    assert [count(row.line) for row in rows] == [row.tokens for row in rows]
+    texts = [contents[id].encode() for id in selected.ids]
+    rows = report_rows(VIEW, selected.ids, texts, BatchOptions())
+    assert [count(row.line.decode()) for row in rows] == [row.tokens for row in rows]
     assert selected.selection.tokens == sum(row.tokens for row in rows)
 
 

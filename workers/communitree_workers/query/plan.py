@@ -14,9 +14,9 @@ from communitree_shared.options import QueryOptions, SelectionOptions, Strategy
 from communitree_shared.results import Plan
 from communitree_shared.settings import ModelSettings
 from communitree_shared.tokens import TOKENS_A_WORD, count
-from communitree_workers.query.batch import spans, table_room
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.map import static_tokens
+from communitree_workers.query.packing import spans, table_room
 from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rate import CANDIDATE_TOKENS

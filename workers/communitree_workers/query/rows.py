@@ -6,8 +6,9 @@ that border. So a selection's tokens are sums of numbers that were counted once,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from communitree_shared.errors import UsageError
 from communitree_shared.options import BatchOptions
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 #: Stands for a line break inside a cell; one token.
 BREAK = "¶"
 _SEAM = f" {BREAK} "
+_SEAM_UTF8 = _SEAM.encode()
+#: What breaks a line or is blank for `str` but not for `bytes`, or breaks a line and is no `\n`, in ASCII.
+_RARE = [bytes([code]) for code in b"\r\x0b\x0c\x1c\x1d\x1e\x1f"]
 #: Rank of a report whose rating is missing: the middle of 0–10.
 NEUTRAL_RANK = 5.0
 #: The delimiter that a version's stored token counts are for.
@@ -26,12 +30,20 @@ DEFAULT_DELIMITER = "|"
 
 
 class Row(NamedTuple):
-    """One line of the table. `order`: place inside a batch, smallest first. `tokens`: of the line with its break."""
+    """One line of the table, UTF-8. `order`: place in a batch, smallest first. `tokens`: of the line with its break."""
 
     id: int
-    line: str
+    line: bytes
     tokens: int
     order: tuple[float, float, int]
+
+
+class Texts(Protocol):
+    """Texts by their place, UTF-8: a list, or one that makes them when they are asked for."""
+
+    def __getitem__(self, place: int, /) -> bytes:
+        """Return the text at a place."""
+        ...
 
 
 #: Makes a row of its fields without a call of Python.
@@ -65,14 +77,30 @@ def cell(text: str, delimiter: str = DEFAULT_DELIMITER) -> str:
     return flat
 
 
-def _row_line(front: str, content: str, delimiter: str) -> str:
-    """Return a row's line: its first cells, and its content as `cell` gives it, put together in one go."""
-    lines = _lines(content)
-    if not lines or '"' in content or any(map(content.__contains__, delimiter)):
-        return f"{front}{cell(content, delimiter)}\n"
-    lines[0] = front + lines[0]
-    lines[-1] += "\n"
-    return _SEAM.join(lines)
+def cells(texts: Sequence[bytes], delimiter: str = DEFAULT_DELIMITER) -> list[bytes]:
+    """Return what `cell` gives for each text, in UTF-8 as the texts are. ASCII, most of them, is never decoded."""
+    flat = [_flat_ascii(text) if text.isascii() else _flat(text) for text in texts]
+    # What few texts hold is looked for in all of them at once: that is cheaper than in one after the other.
+    together = b"".join(flat)
+    if any(map(together.__contains__, _RARE)):
+        flat = list(map(_flat, texts))
+    marks = [b'"', *(char.encode() for char in delimiter)]
+    if any(map(together.__contains__, marks)):
+        flat = [_quoted(text) if any(map(text.__contains__, marks)) else text for text in flat]
+    return flat
+
+
+def _flat(text: bytes) -> bytes:
+    return flatten(text.decode()).encode()
+
+
+def _flat_ascii(text: bytes) -> bytes:
+    """Return the same where nothing of `_RARE` is left in it."""
+    return _SEAM_UTF8.join(filter(None, map(bytes.strip, text.split(b"\n"))))
+
+
+def _quoted(flat: bytes) -> bytes:
+    return b'"' + flat.replace(b'"', b'""') + b'"'
 
 
 def split_line(line: str, delimiter: str, columns: int) -> list[str]:
@@ -175,59 +203,60 @@ def row_costs(view: CorpusView, options: BatchOptions) -> list[int]:
 
 
 class ReportRows:
-    """Renders rows of a version's reports: a few at a time, for the text of all of them may be large."""
+    """The rows of reports, rendered a few at a time: the text of all of them may be large."""
 
-    def __init__(self, view: CorpusView, options: BatchOptions) -> None:
-        """Prepare what all rows share; raises UsageError for a delimiter that would make them unreadable."""
+    def __init__(self, view: CorpusView, ids: Sequence[int], contents: Texts, options: BatchOptions) -> None:
+        """Prepare all but the texts.
+
+        `contents`: full report (or summary, with `use_community_summary`) of each id, UTF-8.
+
+        Raises:
+            UsageError: the delimiter would make the rows unreadable.
+        """
         check_delimiter(options.column_delimiter)
-        self.view, self.delimiter = view, options.column_delimiter
-        self.costs = row_costs(view, options)
-        self.levels, self.weights, self.ranks = view.level.tolist(), view.weight.tolist(), view.rank.tolist()
+        self.ids, self.contents, self.delimiter, self.encoding = ids, contents, options.column_delimiter, view.encoding
+        nodes = list(map(view.node.__getitem__, ids))
+        # Arrays, not lists, of what is kept for every row: there may be many.
+        self.weights, self.ranks = array("q", view.weight[nodes]), array("d", view.rank[nodes])
+        costs, between = row_costs(view, options), self.delimiter
+        #: Tokens of each row; None where that takes the rows themselves.
+        self.tokens = array("q", (costs[node] for node in nodes)) if between == DEFAULT_DELIMITER else None
         # Few weights and ranks differ: their cells are written once.
-        heaviest, weighed, ranked = view.heaviest, options.include_community_weight, options.include_community_rank
-        self.weight_cells = {
-            w: weight_cell(w, heaviest, options) + self.delimiter if weighed else "" for w in set(self.weights)
-        }
-        self.rank_cells = {r: rank_cell(r) + self.delimiter if ranked else "" for r in set(self.ranks)}
+        weighed, ranked = options.include_community_weight, options.include_community_rank
+        weight = {w: weight_cell(w, view.heaviest, options) + between if weighed else "" for w in set(self.weights)}
+        rank = {r: rank_cell(r) + between if ranked else "" for r in set(self.ranks)}
+        self._fronts = [
+            f"{id}{between}{cell(view.titles[node], between)}{between}{level}{between}{weight[w]}{rank[r]}".encode()
+            for id, node, level, w, r in zip(
+                ids, nodes, view.level[nodes].tolist(), self.weights, self.ranks, strict=True
+            )
+        ]
 
-    def tokens(self, ids: Sequence[int]) -> list[tuple[int, int]] | None:
-        """Return (id, tokens of its row) of each report; None where that takes the rows themselves."""
-        if self.delimiter != DEFAULT_DELIMITER:
-            return None
-        node = self.view.node
-        return [(id, self.costs[node[id]]) for id in ids]
-
-    def render(self, ids: Sequence[int], contents: Mapping[int, str]) -> list[Row]:
-        """Return the rows of these reports. `contents`: full report (or summary) of each."""
-        view, delimiter, titles = self.view, self.delimiter, self.view.titles
-        recount = delimiter != DEFAULT_DELIMITER
+    def render(self, places: Sequence[int]) -> list[Row]:
+        """Return the rows of the ids at these places."""
+        ids, fronts, weights, ranks = self.ids, self._fronts, self.weights, self.ranks
         out: list[Row] = []
-        for id in ids:
-            node = view.node[id]
-            weight, rank = self.weights[node], self.ranks[node]
-            front = f"{id}{delimiter}{cell(titles[node], delimiter)}{delimiter}{self.levels[node]}{delimiter}"
-            line = _row_line(front + self.weight_cells[weight] + self.rank_cells[rank], contents[id], delimiter)
-            tokens = count(line, view.encoding) if recount else self.costs[node]
-            out.append(_tuple(Row, (id, line, tokens, (-weight, -rank, id))))
+        for place, content in zip(places, cells([self.contents[p] for p in places], self.delimiter), strict=True):
+            line = b"".join((fronts[place], content, b"\n"))
+            tokens = self.tokens[place] if self.tokens is not None else count(line.decode(), self.encoding)
+            id = ids[place]
+            out.append(_tuple(Row, (id, line, tokens, (-weights[place], -ranks[place], id))))
         return out
 
 
-def report_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str], options: BatchOptions) -> list[Row]:
-    """Render the rows of these communities, all at once.
-
-    `contents`: full report (or summary, with `use_community_summary`) of each community.
-    """
-    return ReportRows(view, options).render(ids, contents)
+def report_rows(view: CorpusView, ids: Sequence[int], contents: Texts, options: BatchOptions) -> list[Row]:
+    """Return the rows of `ReportRows`, all at once."""
+    return ReportRows(view, ids, contents, options).render(range(len(ids)))
 
 
-def text_rows(view: CorpusView, ids: Sequence[int], contents: Mapping[int, str], options: BatchOptions) -> list[Row]:
+def text_rows(view: CorpusView, ids: Sequence[int], contents: Texts, options: BatchOptions) -> list[Row]:
     """Render rows of text units (`id|title|content`, id = human_readable_id, title = the document's)."""
     delimiter = options.column_delimiter
     check_delimiter(delimiter)
     out: list[Row] = []
-    for id in ids:
+    for id, content in zip(ids, cells([contents[place] for place in range(len(ids))], delimiter), strict=True):
         unit = view.unit_node[id]
         title = view.documents[int(view.unit_document[unit])] if view.unit_document[unit] >= 0 else ""
-        line = delimiter.join((str(id), cell(title, delimiter), cell(contents[id], delimiter))) + "\n"
-        out.append(Row(id, line, count(line, view.encoding), (0.0, 0.0, id)))
+        line = f"{id}{delimiter}{cell(title, delimiter)}{delimiter}".encode() + content + b"\n"
+        out.append(Row(id, line, count(line.decode(), view.encoding), (0.0, 0.0, id)))
     return out

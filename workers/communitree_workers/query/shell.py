@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
+import numpy as np
 import orjson
+import pyarrow as pa
 
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import BatchOptions, QueryOptions
@@ -31,15 +34,18 @@ from communitree_shared.tables import (
     TEXT_UNITS,
 )
 from communitree_workers.prompts import load
-from communitree_workers.query.batch import Batch, iter_batches, make_batches
+from communitree_workers.query.batch import Batch
 from communitree_workers.query.corpus_view import FORMAT, CorpusView
 from communitree_workers.query.map import static_tokens
+from communitree_workers.query.packing import Frame, iter_batches, make_batches
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rows import ReportRows, text_rows
 from communitree_workers.query.select.common import Selected
 from communitree_workers.query.view import build_view
 from communitree_workers.runtime.context import UnitContext
 from communitree_workers.runtime.formats import check_format
+from communitree_workers.tables.columns import ABSENT, positions
+from communitree_workers.tables.texts import Utf8Texts
 
 #: Name of the stored view beside a version's tables. Each format has a name of its own: while an upgrade rolls, workers
 #: of two releases read the same version.
@@ -49,10 +55,13 @@ VIEW = f"view-{FORMAT}.bin"
 VIEW_TABLES = (COMMUNITIES, COMMUNITY_REPORTS, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
 
 #: Part of the hash that finds a selection's batches again: rises when they would be cut otherwise.
-CUT_FORMAT = 1
+CUT_FORMAT = 2
 
-#: So many batches are stored at once.
+#: So many groups of batches are stored side by side.
 _PUTS = 8
+#: The most batches of a group. The first groups have one, so that a few batches are all stored at once; handing a group
+#: to a thread takes as long as hashing a batch.
+_GROUP = 4
 
 
 @dataclass(frozen=True)
@@ -111,31 +120,24 @@ def prices(context: UnitContext) -> dict[str, ModelSettings]:
     return {stage: context.services.settings.model(stage) for stage in stages}
 
 
-class Contents(Mapping[int, str]):
-    """The texts of selected reports or text units, each read from its table when it is asked for."""
+def _texts(
+    context: UnitContext, request: QueryRequest, selected: Selected, ids: Sequence[int], options: BatchOptions
+) -> Utf8Texts:
+    """Return the texts of these reports or text units.
 
-    def __init__(self, context: UnitContext, request: QueryRequest, selected: Selected, options: QueryOptions) -> None:
-        """Raises CorpusNotFound: the version is gone."""
-        if selected.kind == "sources":
-            table = context.read(request.corpus, request.version, TEXT_UNITS)[TEXT_UNITS]
-            names = ("human_readable_id", "text")
-        else:
-            table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
-            names = ("community", "summary" if options.batch.use_community_summary else "full_content")
-        self._texts = table[names[1]]
-        self._row = {number: row for row, number in enumerate(table[names[0]].to_pylist())}
-
-    def __getitem__(self, number: int) -> str:
-        """Return a text; KeyError where there is none."""
-        return self._texts[self._row[number]].as_py() or ""
-
-    def __iter__(self) -> Iterator[int]:
-        """Return the numbers of all texts."""
-        return iter(self._row)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._row)
+    Raises:
+        CorpusNotFound: the version is gone. KeyError: it has no such report or text unit.
+    """
+    if selected.kind == "sources":
+        name, number, text = TEXT_UNITS, "human_readable_id", "text"
+    else:
+        name, number = COMMUNITY_REPORTS, "community"
+        text = "summary" if options.use_community_summary else "full_content"
+    table = context.read(request.corpus, request.version, name)[name]
+    rows = positions(pa.array(ids, pa.int64()), table[number])
+    if (rows == ABSENT).any():
+        raise KeyError(ids[int(np.argmin(rows))])
+    return Utf8Texts(table[text], rows)
 
 
 def cut(
@@ -143,9 +145,9 @@ def cut(
 ) -> list[CutBatch]:
     """Return the batches of a selection, cutting and storing them where that has not been done."""
     services, keys = context.services, context.keys
-    overview, anchors, around = _frame(context, request, view, _context_name(selected, options), options)
+    frame = _frame(context, request, view, selected, options)
     decides = [
-        CUT_FORMAT, request.version, selected.kind, selected.ids, options.batch.model_dump(mode="json"), around,
+        CUT_FORMAT, request.version, selected.kind, selected.ids, options.batch.model_dump(mode="json"), frame.tokens,
         [load("map", tongue, options.prompts) for tongue in ("en", "zh")],
     ]  # fmt: skip
     digest = hashlib.sha256(orjson.dumps(decides, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]
@@ -158,63 +160,73 @@ def cut(
     known = services.value(index, find)
     if known is not None:
         return [CutBatch(**entry) for entry in known]
-    texts = Contents(context, request, selected, options)
-    around_it: dict[str, Any] = {
-        "static_tokens": around, "overview": overview, "anchors": anchors, "kind": selected.kind,
-        "encoding": view.encoding,
-    }  # fmt: skip
-    made = _made(view, selected, texts, options.batch, around_it)
 
-    def keep(batch: Batch) -> dict[str, Any]:
-        digest, data = batch.stored()
-        services.store.put(keys.batch(request.corpus, digest), data)
-        return {"key": digest, "ids": batch.reports, "tokens": batch.tokens, "prompt_tokens": batch.prompt_tokens}
+    made = _store(context, request, _made(context, request, view, selected, options.batch, frame))
+    services.store.put_json(index, [batch.__dict__ for batch in made])
+    return made
 
-    entries: list[dict[str, Any]] = []
+
+def _store(context: UnitContext, request: QueryRequest, batches: Iterator[Batch]) -> list[CutBatch]:
+    """Store batches, a few at a time: all of them together may be a large share of a worker's memory."""
+    services, keys = context.services, context.keys
+
+    def put(group: list[tuple[str, bytes]]) -> None:
+        for digest, data in group:
+            services.store.put(keys.batch(request.corpus, digest), data)
+
+    out: list[CutBatch] = []
     with ThreadPoolExecutor(_PUTS) as pool:
-        waiting: deque[Future[dict[str, Any]]] = deque()
-        for batch in made:  # a few at a time: all of them together may be a large share of a worker's memory
-            waiting.append(pool.submit(keep, batch))
-            if len(waiting) > 2 * _PUTS:
-                entries.append(waiting.popleft().result())
-        entries += [done.result() for done in waiting]
-    services.store.put_json(index, entries)
-    return [CutBatch(**entry) for entry in entries]
+        waiting: deque[Future[None]] = deque()
+        while group := list(islice(batches, min(_GROUP, 1 + len(out) // 64))):
+            stored = [batch.stored() for batch in group]
+            waiting.append(pool.submit(put, stored))
+            out += [
+                CutBatch(digest, batch.reports, batch.tokens, batch.prompt_tokens)
+                for (digest, _), batch in zip(stored, group, strict=True)
+            ]
+            if len(waiting) > _PUTS:
+                waiting.popleft().result()
+        for last in waiting:
+            last.result()
+    return out
 
 
 def _made(
-    view: CorpusView, selected: Selected, texts: Contents, options: BatchOptions, around: dict[str, Any]
-) -> Iterable[Batch]:
-    if selected.kind == "reports":
-        rows = ReportRows(view, options)
-        costs = rows.tokens(selected.ids)
-        if costs is not None:
-            return iter_batches(costs, lambda ids: rows.render(ids, texts), options, **around)
-        return make_batches(rows.render(selected.ids, texts), options, **around)
-    return make_batches(text_rows(view, selected.ids, texts, options), options, **around)
+    context: UnitContext,
+    request: QueryRequest,
+    view: CorpusView,
+    selected: Selected,
+    options: BatchOptions,
+    frame: Frame,
+) -> Iterator[Batch]:
+    ids = sorted(selected.ids)
+    texts = _texts(context, request, selected, ids, options)
+    if selected.kind == "sources":
+        return iter(make_batches(text_rows(view, ids, texts, options), options, frame))
+    rows = ReportRows(view, ids, texts, options)
+    if rows.tokens is None:
+        return iter(make_batches(rows.render(range(len(ids))), options, frame))
+    return iter_batches(rows.tokens, rows.render, options, frame)
 
 
 def _frame(
-    context: UnitContext, request: QueryRequest, view: CorpusView, name: str, options: QueryOptions
-) -> tuple[str, list[int], int]:
-    """Return the overview, its rows that are scored, and the tokens around a table: found once for equal options."""
+    context: UnitContext, request: QueryRequest, view: CorpusView, selected: Selected, options: QueryOptions
+) -> Frame:
+    """Return what stands around the tables: found once for equal options."""
     decides = [
-        context.message.tenant, request.corpus, request.version, name, options.batch.model_dump(mode="json"),
+        context.message.tenant, request.corpus, request.version, selected.kind, options.batch.model_dump(mode="json"),
         options.answer.map_max_length, options.answer.language, options.prompts.get("map", ""),
     ]  # fmt: skip
     key = f"{hashlib.sha256(orjson.dumps(decides, option=orjson.OPT_SORT_KEYS)).hexdigest()}#frame"
 
-    def make() -> tuple[tuple[str, list[int], int], int]:
+    def make() -> tuple[Frame, int]:
         overview, anchors = view.overview.render(options.batch, view.encoding)
-        around = static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
-        return (overview, anchors, around), 2 * len(overview)
+        name = "Sources" if selected.kind == "sources" else options.batch.context_name
+        tokens = static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
+        return Frame(tokens, overview, anchors, selected.kind, view.encoding), 2 * len(overview)
 
-    found: tuple[str, list[int], int] = context.services.value(key, make)
+    found: Frame = context.services.value(key, make)
     return found
-
-
-def _context_name(selected: Selected, options: QueryOptions) -> str:
-    return "Sources" if selected.kind == "sources" else options.batch.context_name
 
 
 def dump_selected(selected: Selected) -> dict[str, Any]:

@@ -200,7 +200,7 @@ async def _batch(context: UnitContext, key: str) -> Batch:
     if known is not None:
         return known
     data = await context.load(key)
-    batch: Batch = context.services.value(f"{key}#batch", lambda: (Batch.from_json(data), 2 * len(data)))
+    batch: Batch = context.services.value(f"{key}#batch", lambda: (Batch.from_bytes(data), 2 * len(data)))
     return batch
 
 
