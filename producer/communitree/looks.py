@@ -77,6 +77,7 @@ def export(jobs: Jobs, corpus: str, folder: Path, *, own_columns: bool) -> list[
     Raises:
         UsageError: the folder cannot be written. Others as `looking`.
     """
+    jobs.current(corpus)  # no folder is made for what is not there
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with looking(jobs, corpus, "export", {"own_columns": own_columns}) as (job, found):

@@ -231,6 +231,7 @@ def test_what_is_not_there_is_one_line_and_exit_2(stack: Stack, words: list[str]
     done = stack.call(*words, "--json")
     assert (done.code, done.json["error"]["code"]) == (2, code)
     assert "Traceback" not in done.err
+    assert not Path("folder").exists()  # nor is a folder made for what is not there
 
 
 def test_a_second_up_on_the_folder_is_refused_and_harms_nothing(stack: Stack, corpus: str) -> None:
