@@ -37,6 +37,7 @@ RESULTS: dict[str, type[BaseModel]] = {
     "index-plan": index_plan.IndexPlan,
     "tree": results.Tree,
     "job": results.JobView,
+    "job-row": results.JobRow,
 }
 
 #: task → what it does, in the order of a job's life

@@ -18,7 +18,7 @@ from communitree_shared.errors import CommunitreeError
 from communitree_shared.index_plan import IndexPlan
 from communitree_shared.ledger.jobs import Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexResult, JobRow, JobView, Plan, Tree
 from communitree_shared.settings import Settings
 
 T = TypeVar("T")
@@ -174,7 +174,7 @@ class AsyncClient:
         """Remove a corpus."""
         return await asyncio.to_thread(self.sync.delete, corpus)
 
-    async def jobs(self, limit: int = 100) -> list[dict[str, Any]]:
+    async def jobs(self, limit: int = 100) -> list[JobRow]:
         """Return the newest jobs."""
         return await asyncio.to_thread(self.sync.jobs, limit)
 

@@ -29,7 +29,7 @@ from communitree_shared.keys import corpus_name
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexResult, JobRow, JobView, Plan, Tree
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 
@@ -316,8 +316,8 @@ class Client:
             raise UsageError(f"Job {job} is no corpus job.")
         return result
 
-    def jobs(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest corpus and query jobs: id, kind, status, corpus, created, ended (unix seconds)."""
+    def jobs(self, limit: int = 100) -> list[JobRow]:
+        """Return the newest corpus and query jobs, the newest first."""
         return listing.newest(self._jobs, limit)
 
     def job(self, job: str) -> JobView:

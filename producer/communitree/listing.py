@@ -11,22 +11,20 @@ from communitree_shared import rediskeys as rk
 from communitree_shared.connect import memory_fault, where_of
 from communitree_shared.errors import UsageError
 from communitree_shared.ledger.jobs import Jobs
-from communitree_shared.results import JobView
+from communitree_shared.results import JobRow, JobView
 
 _COUNTS = ("level", "total", "done", "failed", "released")
 
 
-def newest(jobs: Jobs, limit: int) -> list[dict[str, Any]]:
-    """Return the newest corpus and query jobs: id, kind, status, corpus, created, ended (unix seconds)."""
-    found = []
+def newest(jobs: Jobs, limit: int) -> list[JobRow]:
+    """Return the newest corpus and query jobs, the newest first."""
+    found: list[JobRow] = []
     for job in jobs.ledger.jobs(jobs.tenant, limit * 4):
         record = jobs.ledger.record(jobs.tenant, job)
         if record.get("kind") in {"corpus", "query"}:
             times = {k: int(record[k]) / 1000 for k in ("created", "started", "ended") if record.get(k, "").isdigit()}
-            found.append(
-                {"job_id": job, "kind": record["kind"], "status": record.get("state", ""),
-                 "corpus": record.get("corpus", ""), **times}
-            )  # fmt: skip
+            row = {"job_id": job, "kind": record["kind"], "status": record.get("state", ""), **times}
+            found.append(JobRow(corpus=record.get("corpus", ""), **row))
     return found[:limit]
 
 

@@ -318,6 +318,18 @@ class Tree(_Result):
     communities: list[TreeCommunity]
 
 
+class JobRow(_Result):
+    """A job in a list. Times in unix seconds; None: not yet."""
+
+    job_id: str
+    kind: Literal["corpus", "query"]
+    status: str
+    corpus: str = ""
+    created: float | None = None
+    started: float | None = None
+    ended: float | None = None
+
+
 class JobView(_Result):
     """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now."""
 

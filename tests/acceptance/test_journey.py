@@ -109,7 +109,7 @@ def test_chinese_through_to_the_answer(stack: Stack, tmp_path: Path) -> None:
 def test_without_faults_the_reconciler_publishes_nothing_again(stack: Stack, result: dict[str, Any]) -> None:
     with stack.client() as client:
         assert int(client._redis.get("communitree:epoch") or 0) > 0, "the reconciler never ticked"
-        events = [event for job in client.jobs() for event in client.job(str(job["job_id"])).events]
+        events = [event for job in client.jobs() for event in client.job(job.job_id).events]
     assert len(events) > 100
     assert [event for event in events if event["type"] == "unit.retried"] == []
     logs = "".join(log.read_text(errors="replace") for log in (stack.home / "logs").glob("worker*.log"))

@@ -30,7 +30,7 @@ def jobs(
     with Client() as client:
         found = client.jobs(limit)
     if as_json:
-        to_stdout({"jobs": found})
+        to_stdout({"jobs": [row.model_dump(mode="json", exclude_none=True) for row in found]})
     else:
         show(jobs_table(found))
 

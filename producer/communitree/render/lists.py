@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from communitree.render.numbers import seconds, share
-from communitree_shared.results import JobView
+from communitree_shared.results import JobRow, JobView
 
 #: A job of these states has made its result.
 _GOOD = ("answered", "published", "no_data", "done", "partial")
@@ -41,15 +41,15 @@ def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
     return table
 
 
-def jobs_table(jobs: list[dict[str, Any]]) -> RenderableType:
+def jobs_table(jobs: list[JobRow]) -> RenderableType:
     """Return one row a job, newest first."""
     if not jobs:
         return Text("no jobs yet")
     table = Table("job", "kind", "corpus", "status", "submitted", "took")
     for job in jobs:
         table.add_row(
-            job["job_id"], job["kind"], Text(job["corpus"]), Text(job["status"], _STYLES.get(job["status"], "")),
-            _when(job.get("created")), seconds(job["ended"] - job["created"]) if "ended" in job else "",
+            job.job_id, job.kind, Text(job.corpus), Text(job.status, _STYLES.get(job.status, "")),
+            _when(job.created), seconds(job.ended - (job.created or job.ended)) if job.ended is not None else "",
         )  # fmt: skip
     return table
 

@@ -292,9 +292,9 @@ def test_ctrl_c_detaches_an_index_and_cancels_a_question(
         busy = stack.call("index", str(folder), "--corpus", "left alone", "--json")
         assert (busy.code, busy.json["error"]["code"]) == (2, "corpus_busy")
 
-        before = {j["job_id"] for j in client.jobs()}
+        before = {row.job_id for row in client.jobs()}
         ask = stack.start("ask", corpus, "What does nobody wait for?", "--json")
-        while not (new := {j["job_id"] for j in client.jobs()} - before):
+        while not (new := {row.job_id for row in client.jobs()} - before):
             time.sleep(0.1)
         time.sleep(1)
         ask.send_signal(signal.SIGINT)
@@ -386,12 +386,12 @@ async def test_cancelling_the_waiting_cancels_the_job(stack: Stack, corpus: str)
     try:
         async with AsyncClient(discover(Settings(home=stack.home))) as client:
             asking = asyncio.create_task(client.ask(corpus, "What is left when I leave?"))
-            while not (open_jobs := [j for j in await client.jobs() if j["status"] == "queued"]):
+            while not (open_jobs := [row for row in await client.jobs() if row.status == "queued"]):
                 await asyncio.sleep(0.05)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            assert (await client.job(open_jobs[0]["job_id"])).status == "cancelled"
+            assert (await client.job(open_jobs[0].job_id)).status == "cancelled"
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)

@@ -21,6 +21,7 @@ from communitree_shared.results import (
     Coverage,
     FinestAvailable,
     IndexResult,
+    JobRow,
     JobView,
     Plan,
     Point,
@@ -235,7 +236,7 @@ def test_lists() -> None:
     assert "1,234" in said
     assert "v (job j-9 runs)" in said
     assert "no jobs yet" in text(jobs_table([]))
-    job = {"job_id": "j", "kind": "query", "corpus": "c", "status": "answered", "created": 0.0, "ended": 5.0}
+    job = JobRow(job_id="j", kind="query", corpus="c", status="answered", created=1.0, ended=6.0)
     assert "5.0 s" in text(jobs_table([job]))
     view = JobView(
         job_id="j", kind="corpus", status="failed", corpus="c", error={"message": "bad", "hint": "mend"},
