@@ -25,12 +25,6 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_topics(tmp_path_factory.mktemp("few") / "topics", 5)
 
 
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    with stack.client() as made:
-        yield made
-
-
 @pytest.fixture
 def source(topics: Path, tmp_path: Path) -> Path:
     """A copy of the corpus that a test may change."""

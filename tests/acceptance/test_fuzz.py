@@ -32,12 +32,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    with stack.client() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def corpus(client: Client, topics: Path) -> str:
     assert client.index(topics / "assert.txt", "sound").status == "published"
     return "sound"

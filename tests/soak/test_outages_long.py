@@ -9,16 +9,10 @@ import pytest
 
 from communitree_shared.results import IndexResult
 from support.outages import Lines, running_lines
-from support.topics import write_topics
 
 SECONDS = 60.0
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture(scope="module")
-def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_topics(tmp_path_factory.mktemp("corpus") / "topics")
 
 
 @pytest.fixture(scope="module")

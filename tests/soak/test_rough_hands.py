@@ -17,35 +17,10 @@ from communitree_shared.options import QueryOptions, SelectionOptions
 from communitree_shared.results import IndexResult
 from support.fleet import until
 from support.oracles import one_commit, sums_close
-from support.provider import Provider, fake_provider
-from support.stack import FAST, Stack, running_stack
-from support.topics import write_topics
+from support.provider import Provider
+from support.stack import FAST, Stack
 
 LEAVES = QueryOptions(selection=SelectionOptions(strategy="leaves"), cache=False)
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with fake_provider() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Stack]:
-    stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
-    with running_stack(tmp_path_factory.mktemp("home"), {**FAST, **stages}) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Iterator[Client]:
-    with stack.client() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_topics(tmp_path_factory.mktemp("corpus") / "topics")
 
 
 @pytest.fixture(scope="module")

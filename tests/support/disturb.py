@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 
@@ -47,6 +49,25 @@ def kill_s3(stack: Stack, rng: random.Random) -> None:
 def flush_redis(stack: Stack, rng: random.Random) -> None:
     with stack.client() as client:
         client._redis.flushall()
+
+
+#: Every disturbance by its name.
+ACTS: dict[str, Act] = {
+    "kill": kill_a_worker,
+    "freeze": freeze_a_worker,
+    "connections": drop_connections,
+    "redis": kill_redis,
+    "s3": kill_s3,
+    "flush": flush_redis,
+}
+
+
+def disturbed(stack: Stack, name: str, every: float, times: int, *words: str) -> tuple[Any, int]:
+    """Run a command with `--json` while the stack is disturbed; return what it printed, and how often it was."""
+    with meanwhile(stack, ACTS[name], every, times) as done:
+        ended = stack.run(*words, "--json", timeout=240)
+    assert done, "nothing was disturbed"
+    return json.loads(ended.out), len(done)
 
 
 def server(stack: Stack, name: str) -> psutil.Process:
