@@ -142,7 +142,7 @@ def test_nothing_to_keep() -> None:
     assert found.stats["levels"] == {}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 @example(5377)  # two parents that overlap miss the same members
 def test_any_damage_leaves_a_sound_tree_that_adopts_to_itself(seed: int) -> None:

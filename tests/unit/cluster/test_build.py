@@ -25,7 +25,7 @@ SMALL = ClusterOptions(max_cluster_size=4)
 
 
 @given(corpora(), st.sampled_from([2, 4, 10]), st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_every_entity_and_text_unit_has_its_place(tables: Tables, size: int, seed: int) -> None:
     made = build(tables, ClusterOptions(max_cluster_size=size, seed=seed))
     whole = {**made.tables, COMMUNITIES: made.communities}
@@ -43,7 +43,7 @@ def test_every_entity_and_text_unit_has_its_place(tables: Tables, size: int, see
 
 
 @given(corpora(), st.integers(0, 1000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_row_order_and_edge_direction_change_nothing(tables: Tables, seed: int) -> None:
     one, other = build(tables, SMALL), build(shuffled(tables, seed), SMALL)
     assert one.communities.equals(other.communities)
@@ -54,7 +54,7 @@ def test_row_order_and_edge_direction_change_nothing(tables: Tables, seed: int) 
 
 
 @given(corpora())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_reading_relationships_in_slices_changes_nothing(tables: Tables) -> None:
     whole = build(tables, SMALL)
     with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +63,7 @@ def test_reading_relationships_in_slices_changes_nothing(tables: Tables) -> None
 
 
 @given(corpora())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_mass_is_the_one_that_everyone_else_computes(tables: Tables) -> None:
     if not any(tables[ENTITIES]["text_unit_ids"].to_pylist()):
         return  # then rows stand for themselves, `document` entities or not
@@ -73,7 +73,7 @@ def test_mass_is_the_one_that_everyone_else_computes(tables: Tables) -> None:
 
 @pytest.mark.slow
 @given(corpora(most=60), st.integers(2, 12), st.integers(0, 2**32))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_a_thousand_graphs_lose_nothing(tables: Tables, size: int, seed: int) -> None:
     made = build(tables, ClusterOptions(max_cluster_size=size, seed=seed))
     assert check_tree({**made.tables, COMMUNITIES: made.communities}) == []

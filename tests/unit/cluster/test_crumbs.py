@@ -39,7 +39,7 @@ def test_crumbs_join_each_other() -> None:
     st.lists(st.integers(0, 6), min_size=LIMIT + 1, max_size=16),
     st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(1, 9)), max_size=30),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_only_crumbs_move_and_none_is_left_that_could(part: list[int], draws: list[tuple[int, int, int]]) -> None:
     edges = [(min(a, b), max(a, b), w) for a, b, w in draws if a != b and max(a, b) < len(part)]
     before = [{i for i, p in enumerate(part) if p == number} for number in set(part)]

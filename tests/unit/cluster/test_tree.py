@@ -24,7 +24,7 @@ SMALL = ClusterOptions(max_cluster_size=3)
 
 
 @given(corpora())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_spread_over_processes_gives_the_same_tree(tables: Tables) -> None:
     prepared = prepare(tables, SMALL)
     roots = split_roots(prepared, SMALL)

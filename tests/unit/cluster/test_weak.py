@@ -74,13 +74,13 @@ def made(case: Case, weight: int) -> dict[tuple[int, int], int]:
 
 
 @given(cases())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_weak_edges_follow_their_rule(case: Case) -> None:
     assert made(case, 100_000) == expected(case, 100_000)
 
 
 @given(cases())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_rounds_of_the_join_change_nothing(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weak, "_ROUND", 3)

@@ -38,7 +38,7 @@ def test_an_imported_index_exported_and_imported_again_is_equal(files, fmt) -> N
     assert [name for name in tables if not tables[name].equals(again[name])] == []
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32))
 def test_damaged_tables_are_equal_too_after_one_import(seed: int) -> None:
     rng = random.Random(seed)

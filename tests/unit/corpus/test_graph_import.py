@@ -76,7 +76,7 @@ def test_what_the_example_holds() -> None:
     assert any("create_base_entity_graph.parquet" in note and "stats.json" in note for note in graph.notes)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(st.integers(0, 2**32))
 def test_row_order_changes_nothing(seed: int) -> None:
     rng = random.Random(seed)

@@ -88,7 +88,7 @@ def test_ends_are_matched_by_spelling_else_they_become_entities() -> None:
     assert "1 edge end named an entity by its id, not its title." in graph.notes
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32))
 def test_parallel_and_reversed_edges_are_summed_alike_in_any_order(seed: int) -> None:
     rng = random.Random(seed)

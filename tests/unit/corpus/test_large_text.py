@@ -22,7 +22,7 @@ from communitree_workers.corpus.readers import read_documents
 from support.sources import read, source
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet="ab \n汉é😀", max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 9))
 def test_it_is_cut_like_a_string(text: str, start: int, stop: int, stride: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -267,7 +267,7 @@ ENTITY = st.tuples(NAMES, st.sampled_from(["person", "place", ""]), st.sampled_f
 EDGE = st.tuples(NAMES, NAMES, st.sampled_from(["", "p", "q"]), st.sampled_from([1.0, 0.1, 0.7, 9.3, 3.0]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.lists(ENTITY, max_size=4), st.lists(EDGE, max_size=5)), max_size=5), st.randoms())
 def test_the_order_of_results_changes_nothing(parts, rng):
     results = [result(f"u{n}", entities, edges) for n, (entities, edges) in enumerate(parts)]
@@ -279,7 +279,7 @@ def test_the_order_of_results_changes_nothing(parts, rng):
     assert counted == stats
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.lists(ENTITY, max_size=4), st.lists(EDGE, max_size=5)), max_size=6), st.randoms())
 def test_rows_that_go_through_files_give_the_same_tables(parts, rng):
     claim = {"subject": "Ann", "object": "Bob", "description": "owes", "type": "debt"}

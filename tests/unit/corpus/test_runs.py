@@ -21,7 +21,7 @@ def hashes(keys: list[int]) -> np.ndarray:
     return np.asarray([key * 2_654_435_761 for key in keys], dtype=np.uint64)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 20), max_size=9), max_size=8), st.integers(0, 12))
 def test_all_rows_come_back_and_those_of_one_key_in_one_part(batches: list[list[int]], held: int) -> None:
     with Runs(SCHEMA, held=held, parts=4) as rows:

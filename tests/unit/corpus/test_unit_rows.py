@@ -25,7 +25,7 @@ def stored(groups: list[int]) -> tuple[bytes, pa.Table]:
         return written.read(size), pa.concat_tables(parts)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.data())
 def test_any_rows_of_any_groups(groups: list[int], data: st.DataObject) -> None:
     raw, table = stored(groups)

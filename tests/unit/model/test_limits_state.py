@@ -26,7 +26,7 @@ def served(
 
 
 @given(st.integers(10, 6000), st.floats(1, 150))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_rate_is_kept_and_used(rate: int, step: float) -> None:
     starts = served(LocalState(), Limits("x", requests_per_minute=rate), {("t", "j"): 20_000}, 20_000, step)
     exact = rate * 20 / 60

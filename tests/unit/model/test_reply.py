@@ -33,7 +33,7 @@ def test_a_cut_reply_gives_what_came_before_and_says_so() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("{}[]\":,'\\ \nab1“”，：`<>/tru.u"), max_size=80))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rubbish_raises_only_bad_input(rubbish: str) -> None:
     try:
         value, _ = parse_json(rubbish)
@@ -53,7 +53,7 @@ _VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), _VALUES, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_valid_json_is_read_as_it_is(value: object) -> None:
     assert parse_json(json.dumps(value)) == (value, 0)
     assert parse_json(json.dumps(value, ensure_ascii=False)) == (value, 0)

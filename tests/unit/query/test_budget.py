@@ -32,7 +32,7 @@ def covers(shape: TreeShape, nodes: set[int]) -> bool:
     return all(len(nodes & (ancestors(shape, leaf) | {leaf})) == 1 for leaf in leaves)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(), st.booleans())
 def test_cuts_are_cuts_within_the_budget_and_monotone(shape: TreeShape, stable: bool) -> None:
     view = view_of(shape)
@@ -55,7 +55,7 @@ def test_cuts_are_cuts_within_the_budget_and_monotone(shape: TreeShape, stable: 
             assert a[2] <= b[2], "F fell"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(most=16), st.integers(0, 600))
 def test_the_fill_leaves_out_nothing_that_fits(shape: TreeShape, budget: int) -> None:
     view = view_of(shape)
@@ -79,7 +79,7 @@ def test_the_fill_goes_on_below_what_it_took() -> None:
     assert cut(view, view.by_tokens, view.tokens, 29).nodes.tolist() == [0, 4, 5]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(shapes(most=16))
 def test_the_core_never_gets_coarser(shape: TreeShape) -> None:
     view = view_of(shape)
@@ -93,7 +93,7 @@ def test_the_core_never_gets_coarser(shape: TreeShape) -> None:
         before = refined
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(most=11))
 def test_the_core_is_optimal_for_the_tokens_it_uses(shape: TreeShape) -> None:
     view = view_of(shape)
@@ -107,7 +107,7 @@ def test_the_core_is_optimal_for_the_tokens_it_uses(shape: TreeShape) -> None:
         assert found.detail >= best - len(shape.parent)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(shapes(most=11), st.integers(0, 600))
 def test_no_cut_of_the_budget_is_above_the_bound(shape: TreeShape, budget: int) -> None:
     view = view_of(shape)
@@ -183,7 +183,7 @@ def test_a_budget_in_money_that_reads_nothing_is_refused() -> None:
         must_read(select(view, options, "q", price=lambda nodes: float(view.tokens[nodes].sum()) / 10_000))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(shapes(), st.integers(0, 500))
 def test_summaries_have_costs_of_their_own(shape: TreeShape, budget: int) -> None:
     view = view_of(shape)

@@ -273,7 +273,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(OUTCOMES, TEXTS, st.sampled_from(["en", "zh"]))
 def test_the_sums_close_whatever_happens(outcomes: list[BatchOutcome], text: str | None, language: str) -> None:
     answer = build(outcomes, text, language)

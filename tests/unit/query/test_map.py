@@ -135,7 +135,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(JSON)
 def test_any_json_is_read_or_refused(value: Any) -> None:
     try:
@@ -149,7 +149,7 @@ def test_any_json_is_read_or_refused(value: Any) -> None:
     assert MapResult.from_json(result.to_json()) == result
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(JSON)
 def test_an_odd_point_costs_no_other(odd: Any) -> None:
     result = parse_points({"points": [point("first", 10), odd, point("last", 90)]}, BATCH)

@@ -88,7 +88,7 @@ def test_zero_unreadable_and_empty_points_are_out_and_counted_apart() -> None:
 FEW = ["harbour", "wall", "not", "storm", "ships", "may"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.lists(st.sampled_from(FEW), max_size=5), st.integers(1, 9)), max_size=25))
 def test_a_point_is_merged_when_an_earlier_kept_one_says_all_of_it(said: list[tuple[list[str], int]]) -> None:
     gathered = gather_points([outcome(*((" ".join(words), score, [n]) for n, (words, score) in enumerate(said)))])
@@ -145,7 +145,7 @@ def test_ties_go_by_rank_then_batch() -> None:
 # -- packing --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.integers(1, 200), max_size=40), st.integers(1, 400))
 def test_packing_skips_and_goes_on(costs: list[int], room: int) -> None:
     taken = pack(costs, room)
@@ -155,7 +155,7 @@ def test_packing_skips_and_goes_on(costs: list[int], room: int) -> None:
     assert all(costs[i] > left for i in range(len(costs)) if i not in taken), "something that fits was left out"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=60))
 def test_dealing_holds_all_within_each_hand(costs: list[int]) -> None:
     groups = deal(costs, 200)
@@ -177,7 +177,7 @@ def _many(n: int, words: int = 12) -> Gathered:
 OPTIONS = AnswerOptions(max_data_tokens=400)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 120), st.one_of(st.none(), st.integers(0, 100))), max_size=25),
     st.sampled_from(["tree", "truncate"]),
@@ -252,7 +252,7 @@ def test_a_failed_group_is_counted_as_dropped() -> None:
     assert closes(gathered)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 200), max_size=40))
 def test_rounds_of_condensed_texts_end(sizes: list[int]) -> None:
     texts = ["word " * n for n in sizes]

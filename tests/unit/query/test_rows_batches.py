@@ -66,7 +66,7 @@ def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float
     return r.Row(id, line.encode(), count(line), (-weight, -rank, id))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example("|", "", "||")
 @given(NASTY, NASTY, st.sampled_from(["|", ",", "\t", ";", "||"]))
 def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, content: str, delimiter: str) -> None:
@@ -81,7 +81,7 @@ def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, con
         assert next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter)) == cells
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @example("a\x85b\x1cc", "|")
 @given(NASTY, st.sampled_from(["|", ",", "\t", "||"]))
 def test_a_row_put_together_in_one_go_is_the_join_of_its_cells(content: str, delimiter: str) -> None:
@@ -95,7 +95,7 @@ def test_a_row_put_together_in_one_go_is_the_join_of_its_cells(content: str, del
     assert r.flatten(content) == " ¶ ".join(lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(["a\r\nb \x0b\x1f\n\x1cc", " a\n\nb "], "|")
 @given(st.lists(st.one_of(NASTY, NASTY.map(ascii_of)), max_size=4), st.sampled_from(["|", "¦", "||", "，\t"]))
 def test_cells_made_of_bytes_are_those_that_were_counted(texts: list[str], delimiter: str) -> None:
@@ -103,7 +103,7 @@ def test_cells_made_of_bytes_are_those_that_were_counted(texts: list[str], delim
     assert made == [r.cell(text, delimiter).encode() for text in texts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example(["\x1e\r\u2028"], "|", "|\n{")
 @given(st.lists(NASTY, min_size=1, max_size=4), st.sampled_from(["|", "\t", "||"]), NASTY)
 def test_a_stored_batch_is_read_as_it_was(contents: list[str], delimiter: str, overview: str) -> None:
@@ -116,7 +116,7 @@ def test_a_stored_batch_is_read_as_it_was(contents: list[str], delimiter: str, o
     assert batch.table == delimiter.join(batch.columns) + "\n" + "".join(line.decode() for line in batch.lines)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(NASTY, NASTY), min_size=1, max_size=6), st.integers(0, HEAVIEST), st.floats(0, 10))
 def test_tokens_of_rows_add_up(texts: list[tuple[str, str]], weight: int, rank: float) -> None:
     made = [row(i, c, title=t, weight=weight, rank=rank, options=BatchOptions()) for i, (t, c) in enumerate(texts)]
@@ -124,7 +124,7 @@ def test_tokens_of_rows_add_up(texts: list[tuple[str, str]], weight: int, rank: 
     assert count(table) == count(r.header(BatchOptions())) + sum(m.tokens for m in made)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(NASTY, NASTY, st.integers(0, 1500), st.floats(0, 10), st.booleans(), st.booleans(), st.booleans())
 def test_stored_tokens_hold_for_other_columns(
     title: str, content: str, weight: int, rank: float, with_weight: bool, with_rank: bool, normal: bool
@@ -155,7 +155,7 @@ def cut(contents: list[str], options: BatchOptions, static: int = 0) -> list[Bat
     return make_batches(made, options, Frame(static))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 400), max_size=60), st.integers(400, 900))
 def test_runs_fit_cover_everything_and_are_as_few_and_as_equal_as_can_be(tokens: list[int], room: int) -> None:
     found = spans(tokens, room)
@@ -182,7 +182,7 @@ def test_a_last_crumb_is_shared_out() -> None:
     assert sorted(sizes) == [5, 6]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(st.sampled_from(["short", REPORT, REPORT * 2, "一二三四五。" * 400, '"|' * 500]), max_size=6))
 def test_whole_prompts_stay_within_the_limit_and_no_row_is_lost(contents: list[str]) -> None:
     options = BatchOptions(max_context_tokens=2600, reserve_tokens=500, overview_tokens=0)

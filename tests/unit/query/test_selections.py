@@ -68,7 +68,7 @@ def test_coverage_counts_what_is_held_apart_from_what_is_read() -> None:
     assert selected.coverage.text_units_assigned == pytest.approx(4 / 7, abs=1e-5)  # the bare view has seven units
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(most=10), st.data())
 def test_coverage_takes_the_fewest_tokens(shape: TreeShape, data: st.DataObject) -> None:
     n = len(shape.parent)
@@ -86,7 +86,7 @@ def test_coverage_takes_the_fewest_tokens(shape: TreeShape, data: st.DataObject)
         assert reached == max(sum(direct[v] for v in s) for s in sets)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(shapes(most=14), st.data())
 def test_large_trees_come_near_and_always_reach(shape: TreeShape, data: st.DataObject) -> None:
     n = len(shape.parent)
@@ -149,7 +149,7 @@ def test_auto_says_when_everything_fits() -> None:
     assert "fits" in select(view, SelectionOptions(), "Where do zebras live?").selection.why
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(most=16), st.integers(0, 500), st.data())
 def test_auto_is_a_cut_within_its_budget(shape: TreeShape, budget: int, data: st.DataObject) -> None:
     n = len(shape.parent)

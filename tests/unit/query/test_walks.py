@@ -64,7 +64,7 @@ def graphrags(
     return relevant
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(most=16), st.data())
 def test_dynamic_gives_what_graphrag_gives(shape: TreeShape, data: st.DataObject) -> None:
     n = len(shape.parent)
@@ -78,7 +78,7 @@ def test_dynamic_gives_what_graphrag_gives(shape: TreeShape, data: st.DataObject
     assert set(selected.ids) == graphrags(shape, shown, ratings.__getitem__, keep, 1, level)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes(most=16), st.data())
 def test_relevant_keeps_what_is_unknown_and_names_what_it_prunes(shape: TreeShape, data: st.DataObject) -> None:
     n = len(shape.parent)
@@ -105,7 +105,7 @@ def test_relevant_keeps_what_is_unknown_and_names_what_it_prunes(shape: TreeShap
         assert is_cut(view, selected.ids)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(shapes(most=16), st.data())
 def test_relevant_stays_within_a_budget(shape: TreeShape, data: st.DataObject) -> None:
     n = len(shape.parent)

@@ -41,7 +41,7 @@ def held(tables: Tables) -> dict[int, dict[str, set[str]]]:
     return out
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(corpora(), BUDGETS, st.booleans(), st.integers(0, 12))
 def test_each_row_counts_once(tables: Tables, budget: int, short: bool, salt: int) -> None:
     def writer(evidence: Evidence, language: str) -> Report | None:
@@ -93,7 +93,7 @@ def between(
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(corpora(), BUDGETS, st.sampled_from(["en", "zh"]))
 def test_no_prompt_above_its_limit_and_no_call_without_evidence(tables: Tables, budget: int, language: str) -> None:
     options = ReportOptions(max_prompt_tokens=budget)
@@ -113,7 +113,7 @@ def test_no_prompt_above_its_limit_and_no_call_without_evidence(tables: Tables, 
         assert Report.from_json(reports[number].to_json()) == reports[number]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(corpora())
 def test_all_is_direct_where_it_fits(tables: Tables) -> None:
     evidence, _ = write_all(tables, ReportOptions(max_prompt_tokens=1_000_000))
@@ -125,7 +125,7 @@ def test_all_is_direct_where_it_fits(tables: Tables) -> None:
         assert found.record["reports"] == found.record["titles"] == found.record["pairs"] == []
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(corpora(), BUDGETS, st.randoms(use_true_random=False))
 def test_row_order_changes_nothing(tables: Tables, budget: int, rng: np.random.Generator) -> None:
     options = ReportOptions(max_prompt_tokens=budget)
@@ -142,7 +142,7 @@ def test_row_order_changes_nothing(tables: Tables, budget: int, rng: np.random.G
         assert (found.record, found.omitted, found.names) == (other.record, other.omitted, other.names)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(corpora(), BUDGETS)
 def test_other_row_numbers_give_the_same_hash(tables: Tables, budget: int) -> None:
     """A document added elsewhere renumbers rows; reports whose evidence did not change are still taken over."""

@@ -80,7 +80,7 @@ def test_chinese() -> None:
     assert not re.search("[A-Za-z]", prose), "no English words around Chinese facts"
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(corpora())
 def test_every_finding_cites_its_rows_and_says_nothing_twice(tables: Tables) -> None:
     evidence, reports = write_all(tables, ReportOptions(max_prompt_tokens=900))

@@ -158,7 +158,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(value=JSON)
 def test_any_json_is_a_report_or_bad_input(evidence: Evidence, value: Any) -> None:
     try:

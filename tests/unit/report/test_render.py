@@ -16,7 +16,7 @@ SPACES = "".join(c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
 FIELD = st.none() | st.text(st.sampled_from("ab1,\"'#|[]（）。汉é\u200b" + " " * 8 + SPACES), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(FIELD, FIELD, FIELD), max_size=8))
 def test_a_table_is_rendered_as_its_rows(fields: list[tuple[str | None, str | None, str | None]]) -> None:
     table = pa.table(

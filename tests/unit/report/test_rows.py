@@ -33,7 +33,7 @@ def test_a_field_cannot_break_out_of_its_row(fields: list[tuple[str, str, str]])
     assert [rows.fields(row[:-1]) for row in rendered] == plain
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(0, 99_999), AWKWARD), max_size=12), st.sampled_from(["o200k_base", "cl100k_base"])
 )
@@ -43,7 +43,7 @@ def test_tokens_of_a_table_are_the_sum_of_its_rows(parts: list[tuple[int, str]],
     assert tokens.count("".join(pieces), encoding) == sum(rows.count(pieces, encoding))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(corpora())
 def test_count_rows_fills_what_a_row_costs(tables: Tables) -> None:
     counted = rows.count_rows(tables, ENCODING)
@@ -84,7 +84,7 @@ def test_each_row_is_tokenised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(seen) == whole, "evidence counts no row again"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(AWKWARD, st.text(st.sampled_from('ab ,"汉，é'), min_size=30, max_size=300), st.integers(1, 60))
 def test_a_shortened_row_keeps_its_limit_and_says_so(title: str, text: str, limit: int) -> None:
     tail = rows.line(title, "THING", text)

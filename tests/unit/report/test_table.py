@@ -21,7 +21,7 @@ from support.trees import Shape, corpora, corpus
 DEEP = Shape(entities=40, relationships=90, claims=6, documents=2, depth=4, branching=3, words=25, seed=11)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(corpora())
 def test_one_row_for_each_community(tables: Tables) -> None:
     communities = tables[names.COMMUNITIES]

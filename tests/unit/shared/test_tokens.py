@@ -22,7 +22,7 @@ def test_text_that_looks_like_a_special_token_is_text(name: str) -> None:
 
 
 @given(st.text(max_size=60), st.integers(0, 20), st.sampled_from(NAMES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_truncating_keeps_a_prefix_within_the_limit(text: str, limit: int, name: str) -> None:
     cut = tokens.truncate(text, limit, name)
     assert text.startswith(cut)

@@ -47,7 +47,7 @@ def test_ends_are_taken_by_id_then_by_title() -> None:
     assert (source.tolist(), target.tolist()) == ([1, 1], [1, -1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_masses_add_up_to_the_text_units_that_any_entity_has_in_any_row_order(sets, random) -> None:  # type: ignore[no-untyped-def]
     tables = graph(7, {f"e{i}": [f"t{t}" for t in sorted(s)] for i, s in enumerate(sets)}, [])

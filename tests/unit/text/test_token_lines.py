@@ -17,7 +17,7 @@ from communitree_workers.text.token_lines import count_lines
 TAIL = st.text(st.sampled_from("ab  1,.;/-\"'#|[]（）。汉字é😀\u0301\u00a0\u3000\t\r\x1c<|endoftext|>"), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 99_999), TAIL), max_size=30),
     st.sampled_from(["o200k_base", "cl100k_base"]),
