@@ -23,12 +23,14 @@ for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FOR
 from pydantic import BaseModel, SecretStr  # noqa: E402
 from settings_texts import TEXTS  # noqa: E402
 
-from communitree_shared import index_plan, messages, results  # noqa: E402
+from communitree_shared import ask_defaults, index_plan, messages, results  # noqa: E402
+from communitree_shared.options import QueryOptions, field_of, limits  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-PAGES = ("README.md", "ARCHITECTURE.md", "docs/messages.md", "docs/operations.md", "docs/commands.md")
+PAGES = ("README.md", "ARCHITECTURE.md", "docs/messages.md", "docs/operations.md", "docs/commands.md",
+         "docs/how-to/questions.md")  # fmt: skip
 
 RESULTS: dict[str, type[BaseModel]] = {
     "answer": results.Answer,
@@ -89,6 +91,37 @@ def settings_table() -> str:
         else:
             shown = f"`{json.dumps(default) if not isinstance(default, str) else default}`"
         lines.append(f"| `COMMUNITREE_{field.upper()}` | {shown} | {TEXTS.get(field) or info.description or ''} |")
+    return "\n".join(lines)
+
+
+def knob_table() -> str:
+    """Return a row for each option of a question, those that GraphRAG has first."""
+    from communitree.cli.ask import FLAGS
+    from communitree_workers.query.knobs import KNOBS
+
+    theirs = {tuple(knob.path.split(".")): knob for knob in KNOBS}
+    every = [*theirs, *(path for path in FLAGS.spelled if path not in theirs)]
+    lines = [
+        "| GraphRAG | flag of `ask` | setting | `QueryOptions` | default | |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for path in every:
+        field, knob = field_of(QueryOptions, path), theirs.get(path)
+        assert field is not None, path
+        default = field.get_default(call_default_factory=True)
+        shown = (
+            "" if default in (None, "", [], {}) else f"`{default if isinstance(default, str) else json.dumps(default)}`"
+        )
+        words = [FLAGS.sentence(path).rstrip("."), knob.note if knob else "", limits(field)]
+        cells = (
+            f"`{knob.name}`" if knob else "",
+            f"`{FLAGS.spelled[path]}`",
+            f"`{ask_defaults.PREFIX}{path[-1].upper()}`" if path[-1] in ask_defaults.NAMES else "",
+            f"`{'.'.join(path)}`",
+            shown,
+            "; ".join(word for word in words if word),
+        )
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
 
 
@@ -156,6 +189,7 @@ def commands_reference() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings_table,
+    "knobs": knob_table,
     "queues": queue_table,
     "tasks": task_table,
     "schemas": schema_list,

@@ -39,6 +39,8 @@ TEXTS: dict[str, str] = {
     "llm_proxy": "URL of an HTTP proxy",
     "llm_ca_bundle": "file of certificates to trust",
     "llm_cache": "keep replies by content hash",
+    "ask": "defaults of questions: a JSON object, or each option by itself as `COMMUNITREE_ASK_<OPTION>`; "
+    "[all of them](how-to/questions.md#every-option)",
     "visibility_timeout": "seconds until the broker itself hands out a message again whose worker is silent (the "
     "reconciler does after two renewals); the same for all processes of one Redis database",
     "lease": "seconds a unit belongs to a worker that has not renewed it",

@@ -20,7 +20,7 @@ from communitree.looks import export, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
-from communitree_shared import corpus_settings
+from communitree_shared import ask_defaults, corpus_settings
 from communitree_shared.broker import Publisher
 from communitree_shared.connect import close, redis_client
 from communitree_shared.errors import UsageError
@@ -231,6 +231,7 @@ class Client:
             raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?" --plan')
         if which == "one":
             options.selection.check()
+        options = ask_defaults.fill(options, self.settings.ask, side_by_side=which == "all")
         chosen = options.model_copy(update={"plan_only": which}).model_dump()
         found = self._look(corpus, "plan", {"question": question, "options": chosen})
         plans = found.get("plans", [found]) if isinstance(found, dict) else found

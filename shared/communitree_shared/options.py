@@ -5,9 +5,11 @@ Names and defaults are GraphRAG's where it has the same knob.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from communitree_shared.errors import UsageError
 
@@ -15,13 +17,36 @@ Strategy = Literal[
     "auto", "budget", "leaves", "coverage", "relevant", "dynamic", "frontier", "levels", "texts"
 ]  # fmt: skip
 
-#: What sizes a selection, and the strategies that keep to it. A budget in money is a ceiling beside any.
-_SIZES: dict[str, tuple[Strategy, ...]] = {
+_WALKS: tuple[Strategy, ...] = ("relevant", "dynamic")
+
+#: Options of a selection, and the strategies that keep to them. A budget in money is a ceiling beside any.
+TAKEN_BY: dict[str, tuple[Strategy, ...]] = {
     "budget_tokens": ("budget", "relevant"),
     "budget_reports": ("budget", "relevant"),
     "coverage": ("coverage",),
     "level": ("frontier", "levels"),
+    "stable": ("budget",),
+    "auto_tokens": ("auto",),
+    "threshold": _WALKS,
+    "keep_parent": ("dynamic",),
+    "num_repeats": _WALKS,
+    "rate_use_summary": _WALKS,
+    "max_level": _WALKS,
+    "max_depth": ("relevant",),
+    "max_rating_calls": _WALKS,
+    "candidates_per_call": _WALKS,
+    "audit_pruned": ("relevant",),
+    "min_community_rank": tuple(s for s in get_args(Strategy) if s != "texts"),
 }
+
+#: _Whole numbers that any store, language and endpoint takes.
+_MOST = 2**31 - 1
+_Count = Annotated[int, Field(ge=1, le=_MOST)]
+_Whole = Annotated[int, Field(ge=0, le=_MOST)]
+_SomeCount = Annotated[int | None, Field(ge=1, le=_MOST)]
+_SomeWhole = Annotated[int | None, Field(ge=0, le=_MOST)]
+_Words = Annotated[int, Field(ge=5, le=1_000_000)]
+_Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 class _Options(BaseModel):
@@ -101,25 +126,25 @@ class SelectionOptions(_Options):
     """Which reports a query reads."""
 
     strategy: Strategy = Field("auto", description="left out beside a coverage or a budget: that selection")
-    budget_tokens: int | None = Field(None, ge=1)
-    budget_reports: int | None = Field(None, ge=1)
-    budget_usd: float | None = Field(None, gt=0)
+    budget_tokens: _SomeCount = None
+    budget_reports: _SomeCount = None
+    budget_usd: float | None = Field(None, gt=0, le=10**9)
     stable: bool = False
     coverage: float | None = Field(None, gt=0, le=1)
-    level: int | None = Field(None, ge=0, description="N of frontier and levels; None = all")
-    auto_tokens: int = 48_000
+    level: _SomeWhole = Field(None, description="N of frontier and levels; None = all")
+    auto_tokens: _Count = 48_000
     # relevant and dynamic
-    threshold: int = 1
+    threshold: int = Field(1, ge=0, le=5)
     keep_parent: bool = False
-    num_repeats: int = 1
+    num_repeats: int = Field(1, ge=1, le=100)
     rate_use_summary: bool = False
-    max_level: int = 2
-    max_depth: int | None = None
-    max_rating_calls: int = 200
-    candidates_per_call: int = 8
+    max_level: _Whole = 2
+    max_depth: _SomeWhole = None
+    max_rating_calls: _Whole = 200
+    candidates_per_call: int = Field(8, ge=1, le=100)
     audit_pruned: float = Field(0.0, ge=0, le=1)
     # what a report must have to be read
-    min_community_rank: float = 0.0
+    min_community_rank: float = Field(0.0, ge=0, le=10**9)
 
     @model_validator(mode="before")
     @classmethod
@@ -133,39 +158,48 @@ class SelectionOptions(_Options):
         return {**given, "strategy": "budget"} if any(name.startswith("budget_") for name in sized) else given
 
     def check(self) -> None:
-        """Say no to a budget, coverage or level beside a selection that would not keep to it.
+        """Say no to an option beside a selection that would not keep to it.
 
         Not a validator: requests that lie in the object store must stay readable.
 
         Raises:
             UsageError: names both, and the remedy.
         """
-        for name, strategies in _SIZES.items():
-            if getattr(self, name) is None or self.strategy in strategies:
-                continue
-            if self.strategy == "auto" or not name.startswith("budget_"):  # no flags say this
-                choices = " or ".join(f"strategy={s!r}" for s in strategies)
-                raise UsageError(
-                    f"{name} goes not with strategy={self.strategy!r}, which would ignore it.",
-                    hint=f"Say {choices}, or leave out {name}; `auto` takes its size from auto_tokens.",
-                )
-            flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
-            raise UsageError(
+        for name, strategies in TAKEN_BY.items():
+            if self.strategy not in strategies and getattr(self, name) != type(self).model_fields[name].default:
+                raise self._ignored(name, strategies)
+
+    def _ignored(self, name: str, strategies: Sequence[Strategy]) -> UsageError:
+        flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
+        if name in ("coverage", "level") or (name.startswith("budget_") and self.strategy == "auto"):
+            choices = " or ".join(f"strategy={s!r}" for s in strategies)  # no flags say this
+            return UsageError(
+                f"{name} goes not with strategy={self.strategy!r}, which would ignore it.",
+                hint=f"Say {choices}, or leave out {name}; `auto` takes its size from auto_tokens.",
+            )
+        if name.startswith("budget_"):
+            return UsageError(
                 f"{flag} goes not with {choice}: that selection reads what it names, whatever it takes.",
                 hint=f"Leave out {choice} to read the finest reports that fit, or leave out {flag}; "
                 "--relevant takes a budget as its limit, --budget-usd is a ceiling for any selection.",
             )
+        others = {"auto": "a question without a selection", "budget": "a budget"}
+        takers = " or ".join(others.get(s, f"--{s}") for s in strategies)
+        if name == "min_community_rank":
+            takers = "reports, not for text units"
+        beside = f" with {others.get(self.strategy, choice)}" if self.strategy != "auto" else ""
+        return UsageError(f"{flag} is for {takers}: it would be ignored{beside}.", hint=f"Leave out {flag}.")
 
 
 class BatchOptions(_Options):
     """How the selected reports are packed into map calls."""
 
-    max_context_tokens: int = Field(12_000, ge=500, description="the whole map prompt counted")
-    reserve_tokens: int = Field(2_000, ge=0, description="kept free for question and history")
-    overview_tokens: int = 600
-    anchors: int = 5
+    max_context_tokens: int = Field(12_000, ge=500, le=_MOST, description="the whole map prompt counted")
+    reserve_tokens: _Whole = Field(2_000, description="kept free for question and history")
+    overview_tokens: _Whole = 600
+    anchors: _Whole = 5
     shuffle_data: bool = True
-    random_state: int = 86
+    random_state: _Whole = 86
     use_community_summary: bool = False
     include_community_rank: bool = True
     include_community_weight: bool = True
@@ -177,19 +211,18 @@ class BatchOptions(_Options):
 class AnswerOptions(_Options):
     """How points are made and put together."""
 
-    map_max_length: int = Field(1000, description="words of a map reply")
-    reduce_max_length: int = Field(2000, description="words of the answer")
-    map_max_tokens: int | None = None
-    reduce_max_tokens: int | None = None
-    map_temperature: float = 0.0
-    reduce_temperature: float = 0.0
+    map_max_length: _Words = Field(1000, description="words of a map reply")
+    reduce_max_length: _Words = Field(2000, description="words of the answer")
+    map_max_tokens: _SomeCount = None
+    reduce_max_tokens: _SomeCount = None
+    map_temperature: _Temperature = 0.0
+    reduce_temperature: _Temperature = 0.0
     json_mode: bool = True
-    max_data_tokens: int = Field(12_000, ge=200)
+    max_data_tokens: int = Field(12_000, ge=200, le=_MOST)
     overflow: Literal["tree", "truncate"] = "tree"
     response_type: str = "multiple paragraphs"
     language: str = Field("", description="'' = the question's own")
     allow_general_knowledge: bool = False
-    include_reasons: bool = False
 
 
 class Turn(_Options):
@@ -206,11 +239,42 @@ class QueryOptions(_Options):
     batch: BatchOptions = BatchOptions()
     answer: AnswerOptions = AnswerOptions()
     history: list[Turn] = []
-    history_turns: int = 5
-    deadline_seconds: float = Field(300.0, gt=0)
+    history_turns: _Whole = 5
+    deadline_seconds: float = Field(300.0, gt=0, le=30 * 24 * 3600)
     bulk: bool = False
+    concurrency: _SomeCount = Field(None, description="calls of this question at a time; None: as many as there may be")
     cache: bool = True
     plan_only: Literal["", "one", "all"] = ""
     again: str = Field("", description="a job whose silent reports are read again")
-    seed: int = 0
+    seed: _Whole = 0
     prompts: dict[str, str] = {}
+
+
+def field_of(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
+    """Return the field that a path of names leads to, None where there is none."""
+    for name in path[:-1]:
+        kind = model.model_fields[name].annotation if name in model.model_fields else None
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return None
+        model = kind
+    return model.model_fields.get(path[-1]) if path else None
+
+
+def limits(field: FieldInfo, *, huge: bool = False) -> str:
+    """Return a number's range in words, "" where it has none. `huge`: also an end that nobody comes near."""
+    words = {"ge": "at least {:,}", "gt": "above {:,}", "le": "at most {:,}", "lt": "below {:,}"}
+    bounds = {sign: getattr(part, sign) for part in field.metadata for sign in words if hasattr(part, sign)}
+    bounds = {sign: bound for sign, bound in bounds.items() if huge or bound < 10**9}
+    if bounds.keys() == {"ge", "le"}:
+        return f"{bounds['ge']:,} to {bounds['le']:,}"
+    return ", ".join(words[sign].format(bound) for sign, bound in bounds.items())
+
+
+def fault(model: type[BaseModel], error: ValidationError) -> tuple[tuple[str, ...], str]:
+    """Return the path of the first value that a model refused, and what is wrong with it."""
+    first = error.errors()[0]
+    path = tuple(map(str, first["loc"]))
+    field = field_of(model, path)
+    if field is not None and first["type"].startswith(("greater_than", "less_than")):
+        return path, f"{first['input']} is out of range: {limits(field, huge=first['type'].startswith('less'))}"
+    return path, str(first["msg"])

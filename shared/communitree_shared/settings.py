@@ -10,10 +10,11 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, PrivateAttr, SecretStr
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from communitree_shared import ask_defaults
 from communitree_shared.errors import UsageError
 
 #: Stages that may call a model, each with settings of its own.
@@ -105,6 +106,8 @@ class Settings(BaseSettings):
     llm_proxy: str = Field("", repr=False)
     llm_ca_bundle: str = ""
     llm_cache: bool = True
+    # questions: each option of QueryOptions as COMMUNITREE_ASK_<OPTION>
+    ask: dict[str, Any] = {}
     # delivery (seconds unless said)
     visibility_timeout: float = 90.0
     lease: float = 15.0
@@ -142,9 +145,16 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment before the TOML file."""
         files = _SecretFiles(settings_cls, "COMMUNITREE_")
-        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, files)
+        questions = _QuestionVariables(settings_cls)
+        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, files, questions)
         config = os.environ.get("COMMUNITREE_CONFIG")
         return (*sources, TomlConfigSettingsSource(settings_cls, Path(config))) if config else sources
+
+    @field_validator("ask")
+    @classmethod
+    def _known(cls, given: dict[str, Any]) -> dict[str, Any]:
+        ask_defaults.read(given)
+        return given
 
     def model(self, stage: ModelStage) -> ModelSettings:
         """Return the model settings of one stage: its own fields, else the default ones. Read once a process."""
@@ -221,6 +231,25 @@ class _SecretFiles(PydanticBaseSettingsSource):
         """Return the secrets that stand in files."""
         found = {n: self.get_field_value(f, n)[0] for n, f in self.settings_cls.model_fields.items()}
         return {name: SecretStr(value) for name, value in found.items() if value is not None}
+
+
+class _QuestionVariables(PydanticBaseSettingsSource):
+    """`COMMUNITREE_ASK_<OPTION>`: what is set, by the option's name."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return all of them for the field `ask`."""
+        prefix = ask_defaults.PREFIX
+        found = {
+            n.upper().removeprefix(prefix).lower(): v
+            for n, v in os.environ.items()
+            if n.upper().startswith(prefix) and v
+        }
+        return found if field_name == "ask" and found else None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the field `ask`, where any variable is set."""
+        found, name, _ = self.get_field_value(self.settings_cls.model_fields["ask"], "ask")
+        return {} if found is None else {name: found}
 
 
 def _data_home() -> Path:

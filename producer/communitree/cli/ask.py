@@ -23,29 +23,45 @@ FLAGS = Flags(
         "answer": "Points and answer",
         "": "The job",
     },
-    hidden=frozenset(
-        (
-            *("selection.strategy", "selection.level", "selection.coverage", "selection.stable"),
-            *("plan_only", "again", "bulk", "history", "prompts", "deadline_seconds"),
-        )
-    ),
+    own={
+        "selection.strategy": "--leaves, --relevant, --dynamic, --texts",
+        "selection.level": "--frontier N, --levels N|all",
+        "selection.coverage": "--coverage",
+        "selection.stable": "--stable",
+        "history": "--history",
+        "deadline_seconds": "--deadline",
+        "bulk": "--bulk",
+        "plan_only": "--plan",
+        "again": "--again",
+        "prompts": "--prompt",
+    },
     parsers={"selection.audit_pruned": share},
     words={
+        "selection.strategy": "Which reports are read; a budget or a coverage alone chooses its own.",
+        "selection.level": "N of `frontier` and `levels`.",
+        "selection.coverage": "The fewest tokens that read this share of the corpus.",
+        "selection.stable": "With a budget: only what a larger budget would keep or refine.",
+        "history": "Earlier turns of the conversation.",
+        "deadline_seconds": "Seconds after which the answer is made of what is there.",
+        "bulk": "Not urgent: leave room for others.",
+        "plan_only": "Say what would be read and cost.",
+        "prompts": "Prompts of your own, by name.",
         "selection.budget_tokens": "The finest reports that fit so many tokens (with a walk by relevance: its limit).",
         "selection.budget_reports": "The finest selection of so many reports.",
         "selection.budget_usd": "So much money, the reduce included: sizes the selection, and is a ceiling.",
         "selection.auto_tokens": "What a question without a selection of its own reads.",
         "selection.threshold": "Walks by relevance: the least rating to go on.",
-        "selection.keep_parent": "Walks by relevance: a parent stays when a child is relevant.",
+        "selection.keep_parent": "--dynamic: a parent stays when a child is relevant.",
         "selection.num_repeats": "Walks by relevance: ratings of each report, the most frequent counts.",
         "selection.rate_use_summary": "Walks by relevance: rate summaries, not whole reports.",
-        "selection.max_level": "--dynamic: the deepest level.",
+        "selection.max_level": "Walks by relevance: while nothing is relevant, whole levels are rated, down to this.",
         "selection.max_depth": "--relevant: the deepest level.",
         "selection.max_rating_calls": "Walks by relevance: so many calls at most.",
-        "selection.candidates_per_call": "--relevant: reports rated in one call.",
+        "selection.candidates_per_call": "Walks by relevance: reports rated in one call.",
         "selection.audit_pruned": "--relevant: share of the pruned that is read after all, to see what was missed.",
         "selection.min_community_rank": "Leave out reports of lower rank.",
         "batch.max_context_tokens": "Tokens of a map call, the whole prompt counted.",
+        "batch.reserve_tokens": "Of a map call's tokens: kept free for the question.",
         "batch.overview_tokens": "Tokens of the overview before each batch.",
         "batch.anchors": "Rows of the overview that every batch scores.",
         "batch.shuffle_data": "Shuffle reports before they are packed.",
@@ -60,20 +76,23 @@ FLAGS = Flags(
         "answer.reduce_max_tokens": "Limit of the answer that the endpoint is told.",
         "answer.map_temperature": "The model's temperature in map calls.",
         "answer.reduce_temperature": "The model's temperature for the answer.",
-        "answer.json_mode": "Ask the endpoint for JSON where it can.",
+        "answer.json_mode": "Tell the endpoint that map replies are JSON, where it can; else the prompt alone does.",
         "answer.max_data_tokens": "Tokens of points in the reduce call.",
         "answer.overflow": "When the points do not fit: more rounds, or leave out the lowest.",
         "answer.response_type": "The shape of the answer.",
         "answer.language": "The answer's language; by default the question's.",
         "answer.allow_general_knowledge": "Let the model add what it knows, marked as such.",
-        "answer.include_reasons": "Have the model reason about each score.",
         "history_turns": "The newest turns of --history that count.",
+        "concurrency": "Calls of this question at a time; by default as many as the workers may make.",
         "cache": "Take a known answer, or join an equal question in flight.",
         "seed": "Passed to the model, where it takes one.",
     },
 )
 
 _SELECTION = "Selection (one of)"
+
+#: No tree is as deep.
+_DEEPEST = 10_000
 
 
 def register(app: typer.Typer) -> None:
@@ -110,7 +129,13 @@ def ask(
     ] = False,
     frontier: Annotated[
         int | None,
-        typer.Option(help="Each entity once: its deepest community of level ≤ N.", rich_help_panel=_SELECTION),
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=_DEEPEST,
+            help="Each entity once: its deepest community of level ≤ N.",
+            rich_help_panel=_SELECTION,
+        ),
     ] = None,
     levels: Annotated[
         str | None, typer.Option(metavar="N|all", help="All reports of level ≤ N.", rich_help_panel=_SELECTION)
@@ -161,13 +186,16 @@ def ask(
         _selection(
             leaves=leaves, coverage=coverage, relevant=relevant, dynamic=dynamic, frontier=frontier, levels=levels,
             texts=texts,
-        ), stable=stable,
+        )
     )  # fmt: skip
-    options.update({"again": again, "bulk": bulk, "prompts": read_prompts(prompt or [], OF_QUESTION)})
-    if deadline is not None:
-        options["deadline_seconds"] = deadline
-    if history is not None:
-        options["history"] = _history(history)
+    if stable:
+        selection["stable"] = True
+    # Only what is given: the rest is the settings' to say.
+    of_the_command = {
+        "again": again, "bulk": bulk, "deadline_seconds": deadline, "prompts": read_prompts(prompt or [], OF_QUESTION),
+        "history": None if history is None else _history(history),
+    }  # fmt: skip
+    options.update({name: value for name, value in of_the_command.items() if value})
     if jsonl and (file is None or plan or plan_all or stream):
         raise UsageError("--jsonl goes with --file, and not with --plan or --stream.")
     own = again and question is None and file is None and not (plan or plan_all)  # the client knows that job's
@@ -248,8 +276,8 @@ def _selection(
     if frontier is not None:
         chosen["frontier"] = {"level": frontier}
     if levels is not None:
-        if levels != "all" and not levels.isdigit():
-            raise UsageError(f"--levels {levels!r} is neither a number nor `all`.")
+        if levels != "all" and not (levels.isdecimal() and int(levels) <= _DEEPEST):
+            raise UsageError(f"--levels {levels!r} is neither `all` nor a number from 0 to {_DEEPEST:,}.")
         chosen["levels"] = {"level": None if levels == "all" else int(levels)}
     if len(chosen) > 1:
         raise UsageError(f"Choose one selection: {', '.join('--' + name for name in chosen)} exclude one another.")

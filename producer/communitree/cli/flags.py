@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from communitree_shared.errors import UsageError
+from communitree_shared.options import fault, field_of
 
 _SIMPLE = (str, int, float, bool)
 
@@ -21,8 +23,7 @@ class Flags:
     Args:
         model: IndexOptions or QueryOptions.
         panels: section of the model ("" for its own fields) → heading in the help.
-        hidden: fields that get no flag here (the command has its own way to set them).
-        renamed: field → flag, where the field's name alone does not say enough.
+        own: field → the flags that the command itself has for it, in words; it gets none here.
         words: field → its help, where the model's own description is not for a caller.
         parsers: field → how its value is read, where people write it otherwise than Python does.
     """
@@ -31,15 +32,16 @@ class Flags:
         self,
         model: type[BaseModel],
         panels: dict[str, str],
-        hidden: frozenset[str] = frozenset(),
-        renamed: dict[str, str] | None = None,
+        own: dict[str, str] | None = None,
         words: dict[str, str] | None = None,
         parsers: dict[str, Callable[[str], Any]] | None = None,
     ) -> None:
         self.model = model
         self._help = words or {}
         self._parsers = parsers or {}
-        self._paths: dict[str, tuple[str, ...]] = {}
+        self.paths: dict[str, tuple[str, ...]] = {}
+        #: Where an option stands in the model → its flag or flags as people write them.
+        self.spelled = {tuple(name.split(".")): flags for name, flags in (own or {}).items()}
         self.parameters: list[inspect.Parameter] = []
         for section, heading in panels.items():
             part = model.model_fields[section].annotation if section else model
@@ -47,23 +49,21 @@ class Flags:
             assert issubclass(part, BaseModel)
             for name, field in part.model_fields.items():
                 path = (section, name) if section else (name,)
-                if ".".join(path) not in hidden and (kind := _kind(field.annotation)) is not None:
-                    flag = (renamed or {}).get(".".join(path), name)
-                    self._add(flag, path, kind, field, heading)
+                if path not in self.spelled and (kind := _kind(field.annotation)) is not None:
+                    self._add(name, path, kind, field, heading)
 
     def _add(self, flag: str, path: tuple[str, ...], kind: Any, field: FieldInfo, heading: str) -> None:
-        assert flag not in self._paths, flag
-        self._paths[flag] = path
+        assert flag not in self.paths, flag
+        self.paths[flag] = path
         many = get_origin(kind) is list
         word = "--" + (_singular(flag) if many else flag).replace("_", "-")
         if kind is bool and field.get_default():
             word += f"/--no-{flag.replace('_', '-')}"
-        sentence = self._help.get(".".join(path)) or (field.description or "").strip()
-        sentence = sentence if sentence.endswith(".") or not sentence else f"{sentence}."
+        self.spelled[path] = word
         several = " Several times for several." if many else ""
         option = typer.Option(
             word,
-            help=f"{sentence[:1].upper()}{sentence[1:]}{several}{_default(field.get_default())}".strip(),
+            help=f"{self.sentence(path)}{several}{_default(field.get_default())}".strip(),
             rich_help_panel=heading,
             show_default=False,
             parser=self._parsers.get(".".join(path)),
@@ -74,10 +74,17 @@ class Flags:
             )
         )
 
+    def sentence(self, path: tuple[str, ...]) -> str:
+        """Return what an option does."""
+        field = field_of(self.model, path)
+        said = self._help.get(".".join(path)) or (field.description if field else "") or ""
+        said = said if said.endswith(".") or not said else f"{said}."
+        return f"{said[:1].upper()}{said[1:]}"
+
     def take(self, given: dict[str, Any]) -> dict[str, Any]:
         """Take the flags that were given out of a command's arguments; return them as nested options."""
         options: dict[str, Any] = {}
-        for flag, path in self._paths.items():
+        for flag, path in self.paths.items():
             value = given.pop(flag, None)
             if value is not None and value != []:
                 place = options if len(path) == 1 else options.setdefault(path[0], {})
@@ -93,10 +100,9 @@ class Flags:
         try:
             return self.model.model_validate(options)
         except ValidationError as error:
-            first = error.errors()[0]
-            path = tuple(str(part) for part in first["loc"])
-            flag = next((f for f, p in self._paths.items() if p == path[: len(p)]), path[-1])
-            raise UsageError(f"--{flag.replace('_', '-')}: {first['msg']}.") from None
+            path, wrong = fault(self.model, error)
+            spelled = next((self.spelled[path[:n]] for n in (1, 2) if path[:n] in self.spelled), path[-1])
+            raise UsageError(f"{re.split('[ ,/]', spelled)[0]}: {wrong}.") from None
 
 
 def with_flags(flags: Flags) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

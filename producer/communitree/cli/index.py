@@ -25,7 +25,7 @@ FLAGS = Flags(
         "cluster": "Community tree",
         "report": "Community reports",
     },
-    hidden=frozenset(("graph", "cluster.recluster", "prompts", "plan_only")),
+    own={"graph": "--graph", "cluster.recluster": "--recluster", "prompts": "--prompt", "plan_only": "--plan"},
     words={
         "reset_settings": "Start from the defaults, not from the settings that earlier jobs gave this corpus.",
         "budget_usd": "Call models for so much money (USD) at most; the rest is made without.",

@@ -36,6 +36,9 @@ class Entry:
     request: str = ""
 
 
+#: Options that change when an answer is there, not what it says.
+_OF_THE_CALLER = frozenset(("deadline_seconds", "bulk", "cache", "concurrency"))
+
 #: A request of more characters is not kept in Redis: workers read it from the object store.
 SMALL = 16_384
 
@@ -77,8 +80,8 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
 
 
 def question_digest(request: QueryRequest) -> str:
-    """Return what makes two questions equal: corpus, version, text and options, but not how long a caller waits."""
-    options = {k: v for k, v in request.options.items() if k not in {"deadline_seconds", "bulk", "cache"}}
+    """Return what makes two questions equal: corpus, version, text and options, but not how they are worked on."""
+    options = {k: v for k, v in request.options.items() if k not in _OF_THE_CALLER}
     text = json.dumps([request.corpus, request.version, request.question, options], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 

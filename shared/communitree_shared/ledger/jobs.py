@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from communitree_shared import clock, corpus_settings
+from communitree_shared import ask_defaults, clock, corpus_settings
 from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import (
@@ -106,12 +106,15 @@ class Jobs:
     ) -> Submitted:
         """Submit a query job, or join an equal one that is in flight, or find its answer in the cache.
 
+        Options that the caller did not give by name are those of the settings (see `ask_defaults`).
+
         Raises:
-            UsageError: a budget stands beside a selection that takes none.
+            UsageError: an option stands beside a selection that would ignore it.
             CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
         options.selection.check()
+        options = ask_defaults.fill(options, self.settings.ask)
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         if options.again:

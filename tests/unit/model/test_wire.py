@@ -51,6 +51,12 @@ def test_without_a_schema_the_top_rung_is_json_object() -> None:
     assert response_format("text", SCHEMA) is None
 
 
+def test_json_that_the_prompt_alone_asks_for_is_still_read() -> None:
+    request = ChatRequest([], schema=SCHEMA, json=True, as_format=False)
+    assert "response_format" not in sent(request)
+    assert request.wants_json
+
+
 def reply(**changes: Any) -> bytes:
     data = {
         "choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}],

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 import pytest
@@ -24,24 +26,24 @@ def leaves(model: type[BaseModel], prefix: str = "") -> set[str]:
 
 @pytest.mark.parametrize(("module", "model"), [(index, IndexOptions), (ask, QueryOptions)])
 def test_every_option_of_a_job_can_be_set_from_the_command_line(module: Any, model: type[BaseModel]) -> None:
-    by_flag = {".".join(path) for path in module.FLAGS._paths.values()}
-    by_the_command = {
-        index: {"graph", "prompts", "cluster.recluster", "plan_only"},
-        ask: {
-            "prompts", "again", "bulk", "history", "deadline_seconds", "plan_only", "selection.strategy",
-            "selection.level", "selection.coverage", "selection.stable",
-        },
-    }[module]  # fmt: skip
+    by_flag = {".".join(path) for path in module.FLAGS.paths.values()}
+    by_the_command = {".".join(path) for path in module.FLAGS.spelled} - by_flag
     assert by_flag | by_the_command == leaves(model)
-    assert not by_flag & by_the_command
+    flags = {flag for command in build().registered_commands for flag in flags_of(command.callback)}
+    named = [re.findall(r"--[a-z-]+", module.FLAGS.spelled[tuple(name.split("."))]) for name in by_the_command]
+    assert all(named)
+    assert {flag for some in named for flag in some} <= flags
+
+
+def flags_of(command: Any) -> set[str]:
+    return {"--" + name.replace("_", "-") for name in inspect.signature(command).parameters}
 
 
 @pytest.mark.parametrize("module", [index, ask])
 def test_every_flag_has_words_for_its_help(module: Any) -> None:
     helps = {p.name: p.annotation.__metadata__[0].help for p in module.FLAGS.parameters}
     assert not [name for name, text in helps.items() if not text.split("(default")[0].strip()]
-    unknown = set(module.FLAGS._help) - {".".join(path) for path in module.FLAGS._paths.values()}
-    assert not unknown
+    assert not set(module.FLAGS._help) - {".".join(path) for path in module.FLAGS.spelled}
 
 
 def test_flags_become_nested_options_and_what_is_not_given_stays_default() -> None:
@@ -54,8 +56,45 @@ def test_flags_become_nested_options_and_what_is_not_given_stays_default() -> No
 
 
 def test_a_value_out_of_range_names_its_flag() -> None:
-    with pytest.raises(UsageError, match="--chunk-tokens: Input should be greater than or equal to 16"):
+    with pytest.raises(UsageError, match="--chunk-tokens: 3 is out of range: at least 16"):
         index.FLAGS.build({"read": {"chunk_tokens": 3}})
+
+
+@pytest.mark.parametrize(
+    ("given", "flag"),
+    [
+        ({"selection": {"num_repeats": 0}}, "--num-repeats: 0 is out of range: 1 to 100."),
+        ({"history": [{"role": "nobody", "content": ""}]}, "--history: "),
+        ({"deadline_seconds": 1e9}, "--deadline: "),
+        ({"selection": {"level": -1}}, "--frontier: "),
+    ],
+)
+def test_an_error_names_a_flag_that_exists(given: dict[str, Any], flag: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ask.FLAGS.build(given)
+    assert str(caught.value).startswith(flag)
+
+
+def test_a_level_below_every_tree_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", "c", "q", "--frontier", "99999999999999999999"]) == 2
+    assert "--frontier" in capsys.readouterr().err
+    assert run(["ask", "c", "q", "--levels", "99999999999999999999"]) == 2
+    assert "--levels" in capsys.readouterr().err
+
+
+def test_what_no_flag_says_is_left_to_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def build(options: dict[str, Any]) -> Any:
+        seen.append(QueryOptions.model_validate(options))
+        raise UsageError("enough")
+
+    monkeypatch.setattr(ask.FLAGS, "build", build)
+    assert run(["ask", "c", "q"]) == run(["ask", "c", "q", "--stable", "--bulk", "--deadline", "9s"]) == 2
+    assert not seen[0].model_fields_set - {"selection"}
+    assert not seen[0].selection.model_fields_set
+    assert seen[1].model_fields_set == {"selection", "bulk", "deadline_seconds"}
+    assert seen[1].selection.model_fields_set == {"stable"}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +141,7 @@ def test_again_reads_the_silent_reports_and_no_selection(choice: list[str], caps
 
 def test_levels_takes_a_number_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", "c", "q", "--levels", "deep"]) == 2
-    assert "neither a number nor `all`" in capsys.readouterr().err
+    assert "neither `all` nor a number" in capsys.readouterr().err
 
 
 def test_plan_all() -> None:

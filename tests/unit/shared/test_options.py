@@ -3,9 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from communitree_shared.errors import UsageError
-from communitree_shared.options import QueryOptions, SelectionOptions
+from communitree_shared.options import QueryOptions, SelectionOptions, fault
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,50 @@ def test_a_size_beside_a_selection_that_ignores_it_is_refused(given: dict[str, A
         stored.check()
     assert words in caught.value.message
     assert remedy in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"strategy": "relevant", "keep_parent": True}, "--keep-parent is for --dynamic: it would be ignored with --"),
+        ({"strategy": "leaves", "stable": True}, "--stable is for a budget: it would be ignored with --leaves"),
+        ({"threshold": 2}, "--threshold is for --relevant or --dynamic: it would be ignored."),
+        ({"budget_tokens": 9, "audit_pruned": 0.5}, "--audit-pruned is for --relevant: it would be ignored with a bud"),
+        ({"strategy": "dynamic", "max_depth": 3}, "--max-depth is for --relevant"),
+        ({"strategy": "leaves", "auto_tokens": 9}, "--auto-tokens is for a question without a selection: it would be"),
+        ({"strategy": "texts", "min_community_rank": 3.0}, "--min-community-rank is for reports, not for text units"),
+    ],
+)
+def test_an_option_that_the_selection_would_ignore_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        SelectionOptions(**given).check()
+    assert words in caught.value.message
+    SelectionOptions().check()
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value", "range_"),
+    [
+        ("answer", "reduce_max_length", -3, "5 to 1,000,000"),
+        ("answer", "map_max_length", 0, "5 to 1,000,000"),
+        ("answer", "map_temperature", -5, "0 to 2"),
+        ("selection", "auto_tokens", 0, "at least 1"),
+        ("selection", "auto_tokens", -5, "at least 1"),
+        ("selection", "num_repeats", 0, "1 to 100"),
+        ("selection", "candidates_per_call", 0, "1 to 100"),
+        ("selection", "max_depth", -1, "at least 0"),
+        ("selection", "threshold", 6, "0 to 5"),
+        ("selection", "coverage", 0, "above 0, at most 1"),
+        ("selection", "level", 99999999999999999999, "0 to 2,147,483,647"),
+        ("batch", "anchors", -1, "at least 0"),
+        ("batch", "overview_tokens", -5, "at least 0"),
+        ("", "history_turns", -1, "at least 0"),
+        ("", "deadline_seconds", float("inf"), "above 0, at most 2,592,000"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_with_its_range(section: str, name: str, value: Any, range_: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        QueryOptions.model_validate({section: {name: value}} if section else {name: value})
+    path, wrong = fault(QueryOptions, caught.value)
+    assert path == ((section, name) if section else (name,))
+    assert wrong == f"{value} is out of range: {range_}"

@@ -20,15 +20,17 @@ class ChatRequest:
     """One call, independent of endpoint and model.
 
     `schema`: JSON Schema of the reply (used where the endpoint takes one; the prompt must state the shape in words
-    anyway). `json`: the reply is JSON without a schema. `prompt_tokens`: the caller's count, reserved at the limits; 0
-    means that it is guessed from the characters. `reply_words`: about how long a reply may get, reserved where nothing
-    limits it. `on_token` is called in the loop's thread with each piece of a
+    anyway). `json`: the reply is JSON without a schema. `as_format`: the endpoint is told so where it takes that;
+    otherwise the prompt alone asks for it. `prompt_tokens`: the caller's count, reserved at the limits; 0 means that it
+    is guessed from the characters. `reply_words`: about how long a reply may get, reserved where nothing limits it.
+    `on_token` is called in the loop's thread with each piece of a
     streamed reply; `on_restart` when a stream broke after pieces were handed out: the text starts again from nothing.
     """
 
     messages: Sequence[Message]
     schema: dict[str, Any] | None = None
     json: bool = False
+    as_format: bool = True
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
@@ -41,6 +43,11 @@ class ChatRequest:
     def wants_json(self) -> bool:
         """Whether the reply is to be parsed."""
         return self.json or self.schema is not None
+
+    @property
+    def format_asked(self) -> bool:
+        """Whether the endpoint is told that the reply is JSON."""
+        return self.wants_json and self.as_format
 
 
 class HoldHook(Protocol):

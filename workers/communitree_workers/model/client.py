@@ -162,20 +162,20 @@ class ModelClient:
                     raise ContextTooLong(
                         f"The prompt is longer than the model takes: {failure.words}", status=failure.status
                     ) from None
-                other = ladder.refused(abilities, failure, request.wants_json and learning)
+                other = ladder.refused(abilities, failure, request.format_asked and learning)
                 if other is not None:
                     abilities = other
                     await self._ladder.learn(endpoint.kind, other, keep_mode=not learning)
                     continue
                 proven = not learning or self._ladder.is_proven(endpoint.kind, abilities.mode)
-                other = ladder.suspected(abilities, failure, request.wants_json, proven, tries.failed + 1)
+                other = ladder.suspected(abilities, failure, request.format_asked, proven, tries.failed + 1)
                 if other is not None:
                     abilities, guessed = other, True
                     if not failure.retryable:
                         continue
                 await self._wait(tries, failure, context)
                 continue
-            if request.wants_json:
+            if request.format_asked:
                 if guessed:
                     await self._ladder.learn(endpoint.kind, abilities, guess=True)
                 self._ladder.worked(endpoint.kind, abilities.mode)

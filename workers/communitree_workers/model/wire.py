@@ -42,7 +42,7 @@ def body(request: ChatRequest, abilities: Abilities, model: str, settings_max: i
     if request.on_token is not None:
         out["stream"] = True
         out["stream_options"] = {"include_usage": True}
-    if request.wants_json:
+    if request.format_asked:
         shape = response_format(abilities.mode, request.schema)
         if shape is not None:
             out["response_format"] = shape

@@ -152,14 +152,15 @@ def seal_map(
     record = services.ledger.keep_plan(message.tenant, message.job, orjson.dumps(plan).decode())
     local = models["map"] == EXTRACTIVE
     until = float(record["map_deadline"]) if record.get("map_deadline") else None
-    window = services.settings.bulk_window if options.bulk else services.settings.window
+    settings = services.settings
+    window = options.concurrency or (settings.bulk_window if options.bulk else settings.window)
     then = Step(
         "reduce", "communitree.query.reduce.v1", {"model": models["reduce"]}, local=models["reduce"] == EXTRACTIVE
     )
     stage = Stage("map", "communitree.query.map.v1", then, window=window, deadline=until)
     units = [Unit(id=f"b{n}-{b.key[:16]}", args={"batch": b.key, **args}) for n, b in enumerate(batches)]
-    settings = services.settings
     most = settings.local_units_per_message if local else settings.map_batches_per_message
+    most = 1 if options.concurrency else most  # a message is released whole
     context.open(stage, context.messages(stage, units, local=local, per_message=most))
 
 
@@ -238,8 +239,9 @@ class _Reader:
         answer = self.options.answer
         chat = ChatRequest(
             messages=map_messages(batch, self.question, answer, self.language, self.options.prompts),
-            schema=map_schema() if answer.json_mode else None,
+            schema=map_schema(),
             json=True,
+            as_format=answer.json_mode,
             max_tokens=answer.map_max_tokens,
             temperature=answer.map_temperature,
             seed=self.options.seed,

@@ -117,8 +117,10 @@ def _go_on(
     record = services.ledger.record(message.tenant, message.job)
     until = float(record["map_deadline"]) if record.get("map_deadline") else None
     then = Step(f"walk-{wave}", "communitree.query.walk.v1", {"wave": wave})
-    stage = Stage(f"rate-{wave}", "communitree.query.rate.v1", then, deadline=until)
-    context.open(stage, context.messages(stage, units, local=model == EXTRACTIVE, per_message=4))
+    window = options.concurrency or services.settings.window
+    stage = Stage(f"rate-{wave}", "communitree.query.rate.v1", then, window=window, deadline=until)
+    most = 1 if options.concurrency else 4
+    context.open(stage, context.messages(stage, units, local=model == EXTRACTIVE, per_message=most))
     return None
 
 

@@ -26,7 +26,7 @@ from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.stages import compact
 from communitree_shared.messages import StreamRequest
-from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.options import IndexOptions, QueryOptions, fault
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
@@ -126,6 +126,7 @@ class Intake:
             "correlation_id": request.correlation_id, "idempotency_key": request.idempotency_key,
             "job": job_of(jobs.tenant, entry),
         }  # fmt: skip
+        kind = QueryOptions if request.kind == "query" else IndexOptions
         try:
             if request.kind == "query":
                 if not request.question.strip():
@@ -139,7 +140,8 @@ class Intake:
                 request.corpus, documents, IndexOptions.model_validate(request.options), **common
             ).job
         except ValidationError as error:
-            raise BadInput(f"The options are not valid: {_first(error)}.") from None
+            path, wrong = fault(kind, error)
+            raise BadInput(f"The options are not valid: {'.'.join(path)}: {wrong}.") from None
 
     def _settle(self, tenant: str, entry: str, outcome: dict[str, str]) -> int:
         flat = [str(part) for pair in outcome.items() for part in pair]
@@ -183,15 +185,11 @@ def parse(fields: dict[str, str]) -> StreamRequest:
     try:
         return StreamRequest.model_validate_json(text)
     except ValidationError as error:
-        raise BadInput(f"Not a request: {_first(error)}.", hint="Its JSON Schema is stream-request.") from None
+        path, wrong = fault(StreamRequest, error)
+        where = ".".join(path) or "the whole"
+        raise BadInput(f"Not a request: {where}: {wrong}.", hint="Its JSON Schema is stream-request.") from None
 
 
 def job_of(tenant: str, entry: str) -> str:
     """Return the job of a stream entry: the same however often the entry is taken."""
     return f"r-{entry}-{hashlib.sha256(f'{tenant}|{entry}'.encode()).hexdigest()[:12]}"
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors()[0]
-    where = ".".join(str(part) for part in found["loc"]) or "the whole"
-    return f"{where}: {found['msg']}"

@@ -1,0 +1,99 @@
+"""What a deployment sets for all questions: `COMMUNITREE_ASK_<OPTION>`, or `[ask]` in the file of settings.
+
+What a caller gives by name goes before them, and they before what is built in. They are applied where a question is
+submitted (the client's settings, or those of the worker that reads the stream of requests): a job carries all its
+options, so that workers with other settings answer it alike, and equal questions stay equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from communitree_shared.errors import UsageError
+from communitree_shared.options import TAKEN_BY, QueryOptions, SelectionOptions, fault
+
+#: Prefix of the environment's variables.
+PREFIX = "COMMUNITREE_ASK_"
+
+#: What belongs to one question.
+_OF_ONE = frozenset(("again", "history", "plan_only", "prompts"))
+
+#: Who gives one of these has chosen what is read: no other of them comes from the settings.
+_CHOICE = frozenset(("strategy", "budget_tokens", "budget_reports", "coverage", "level", "auto_tokens"))
+
+
+def paths(model: type[BaseModel] = QueryOptions, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield where each option stands in `QueryOptions`; their last names are all different."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from paths(kind, (*above, name))
+        elif name not in _OF_ONE:
+            yield (*above, name)
+
+
+#: Name of a setting → where its option stands.
+NAMES: dict[str, tuple[str, ...]] = {path[-1]: path for path in paths()}
+
+
+def read(given: Mapping[str, Any]) -> QueryOptions:
+    """Return settings as options: what they set is in `model_fields_set`, in the sections too.
+
+    Raises:
+        UsageError: an unknown name, or a value that the option does not take; names the setting.
+    """
+    nested: dict[str, Any] = {}
+    for name, value in given.items():
+        path = NAMES.get(name)
+        if path is None:
+            raise UsageError(
+                f"{PREFIX}{name.upper()}: a question has no option {name!r}.", hint=f"There are {', '.join(NAMES)}."
+            )
+        place = nested if len(path) == 1 else nested.setdefault(path[0], {})
+        place[path[-1]] = value
+    try:
+        return QueryOptions.model_validate(nested)
+    except ValidationError as error:
+        path, wrong = fault(QueryOptions, error)
+        raise UsageError(
+            f"{PREFIX}{path[-1].upper()}: {wrong}.",
+            hint=f"Check the environment variable, or `{path[-1]}` under [ask] in the file.",
+        ) from None
+
+
+def fill(options: QueryOptions, given: Mapping[str, Any], *, side_by_side: bool = False) -> QueryOptions:
+    """Return options with settings in the place of what their caller did not give by name.
+
+    `side_by_side`: all selections are planned, so that settings of each are kept, not only those of the chosen one.
+    """
+    if not given:
+        return options
+    defaults = read(given)
+    filled: dict[str, Any] = {}
+    for name in defaults.model_fields_set:
+        value, own = getattr(defaults, name), getattr(options, name)
+        if name == "selection":
+            if not options.again:
+                filled[name] = _selection(own, value, every=side_by_side)
+        elif isinstance(value, BaseModel):
+            filled[name] = type(own).model_validate({**_set(value), **_set(own)})
+        elif name not in options.model_fields_set:
+            filled[name] = value
+    return options.model_copy(update=filled)
+
+
+def _set(options: BaseModel) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in options.model_fields_set}
+
+
+def _selection(own: SelectionOptions, defaults: SelectionOptions, *, every: bool) -> SelectionOptions:
+    given, more = _set(own), _set(defaults)
+    if own.model_fields_set & _CHOICE:
+        more = {name: value for name, value in more.items() if name not in _CHOICE}
+    strategy = SelectionOptions.model_validate({**more, **given}).strategy
+    if not every:  # what the selection would ignore makes no two questions different
+        more = {name: value for name, value in more.items() if strategy in TAKEN_BY.get(name, (strategy,))}
+    return SelectionOptions.model_validate({**more, **given, "strategy": strategy})
