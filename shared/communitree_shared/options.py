@@ -140,7 +140,7 @@ class SelectionOptions(_Options):
     rate_use_summary: bool = False
     max_level: _Whole = 2
     max_depth: _SomeWhole = None
-    max_rating_calls: _Whole = 200
+    max_rating_calls: _SomeWhole = Field(None, description="None: 200 for relevant, no limit for dynamic")
     candidates_per_call: int = Field(8, ge=1, le=100)
     audit_pruned: float = Field(0.0, ge=0, le=1)
     # what a report must have to be read

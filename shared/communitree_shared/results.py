@@ -51,15 +51,20 @@ class FinestAvailable(_Result):
 
 
 class Pruned(_Result):
-    """What a relevance walk left out."""
+    """Communities that are not read, and what nothing that is read holds: `text_units`, a share (0–1) of `entities`."""
 
     count: int = 0
     text_units: int = 0
+    entities: float = 0.0
     heaviest: list[dict[str, Any]] = []
 
 
 class Selection(_Result):
-    """The reports a query reads, and why these. `tokens`: of the rows as rendered, without the prompt around."""
+    """The reports a query reads, and why these. `tokens`: of the rows as rendered, without the prompt around.
+
+    `pruned`: rated irrelevant by a walk; with any other selection, what its budget had no room for. `left_out`: what a
+    walk would have read and its budget had no room for.
+    """
 
     strategy: str
     why: str = ""
@@ -69,6 +74,7 @@ class Selection(_Result):
     levels: dict[str, int] = {}
     finest_available: FinestAvailable = FinestAvailable()
     pruned: Pruned = Pruned()
+    left_out: Pruned = Pruned()
 
 
 class Coverage(_Result):

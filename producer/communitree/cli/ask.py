@@ -56,7 +56,7 @@ FLAGS = Flags(
         "selection.rate_use_summary": "Walks by relevance: rate summaries, not whole reports.",
         "selection.max_level": "Walks by relevance: while nothing is relevant, whole levels are rated, down to this.",
         "selection.max_depth": "--relevant: the deepest level.",
-        "selection.max_rating_calls": "Walks by relevance: so many calls at most.",
+        "selection.max_rating_calls": "Walks by relevance: so many calls at most; unset: 200 with --relevant.",
         "selection.candidates_per_call": "Walks by relevance: reports rated in one call.",
         "selection.audit_pruned": "--relevant: share of the pruned that is read after all, to see what was missed.",
         "selection.min_community_rank": "Leave out reports of lower rank.",

@@ -89,12 +89,14 @@ def selection_lines(selection: Selection, units: int | None = None) -> list[str]
         lines.append(f"{few} on a higher level than others: there is nothing finer below")
     # On a line of its own: it is in the question's language.
     lines.append(f"selection {selection.strategy}" + (f": {selection.why}" if selection.why else ""))
-    if selection.pruned.count:
-        why = "pruned as irrelevant" if selection.strategy in ("relevant", "dynamic") else "left out for the budget"
-        lines.append(
-            f"{why}: {plural(selection.pruned.count, 'community', 'communities')} with "
-            f"{plural(selection.pruned.text_units, 'text unit')}"
-        )
+    walked = selection.strategy in ("relevant", "dynamic")
+    out = (("pruned as irrelevant", selection.pruned), ("left out for the budget", selection.left_out))
+    for why, pruned in out if walked else (("left out for the budget", selection.pruned),):
+        if pruned.count:
+            lines.append(
+                f"{why}: {plural(pruned.count, 'community', 'communities')} (in nothing that is read: "
+                f"{plural(pruned.text_units, 'text unit')}, {share(pruned.entities)} of entities)"
+            )
     return lines
 
 

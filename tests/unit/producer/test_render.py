@@ -97,9 +97,13 @@ def test_an_account_says_what_was_read_and_why_something_was_not() -> None:
     assert "read 146 text units, 9 tokens" in texts
     assert "points cite 31 of 146 text units; silent (no point cites them): 0, 1" in texts
     assert "report" not in texts
-    left = Pruned(count=3, text_units=2)
-    for strategy, words in (("budget", "left out for the budget: 3"), ("relevant", "pruned as irrelevant: 3")):
-        assert words in text(*account_lines(Account(selection=Selection(strategy=strategy, pruned=left))))
+    left = Pruned(count=3, text_units=2, entities=0.123)
+    what = "3 communities (in nothing that is read: 2 text units, 12.3 % of entities)"
+    for strategy, words in (("budget", "left out for the budget: "), ("relevant", "pruned as irrelevant: ")):
+        assert words + what in text(*account_lines(Account(selection=Selection(strategy=strategy, pruned=left))))
+    walk = text(*account_lines(Account(selection=Selection(strategy="relevant", pruned=left, left_out=left))))
+    assert "pruned as irrelevant: " + what in walk
+    assert "left out for the budget: " + what in walk
     for count, words in ((1, "1 of these stands on a higher level"), (1_234, "1,234 of these stand on a higher level")):
         finest = Selection(strategy="leaves", finest_available=FinestAvailable(count=count))
         assert f"{words} than others: there is nothing finer below" in text(*account_lines(Account(selection=finest)))

@@ -139,7 +139,24 @@ def test_roots_above_the_budget_are_taken_by_mass_per_token_and_the_rest_is_name
     selected = select(view, SelectionOptions(strategy="budget", budget_tokens=75), "q")
     assert selected.ids == [1, 2]  # the densest, then what still fits
     assert [entry["id"] for entry in selected.selection.pruned.heaviest] == [0]
+    assert selected.selection.pruned.entities == pytest.approx(1 / 3, abs=1e-6)
     assert selected.selection.budget["text_units_outside"] == pytest.approx(0.0, abs=0.1)
+
+
+def test_what_nothing_fits_is_said_as_it_is() -> None:
+    view = view_of(TreeShape((-1, -1), (1212, 151), (900, 10)))
+
+    def ask(tokens: int, **more: bool) -> str:
+        options = SelectionOptions(strategy="budget", budget_tokens=tokens, **more)
+        with pytest.raises(UsageError) as caught:
+            must_read(select(view, options, "q"))
+        return caught.value.message
+
+    assert ask(1).startswith("A budget of 1 token is too small to read anything: ")
+    assert ask(1).endswith("the smallest top-level report takes 151 tokens.")
+    stable = ask(300, stable=True)  # 151 would fit, but is not what comes first
+    assert stable.endswith("the first report in the order of --stable takes 1,212 tokens.")
+    assert must_read(select(view, SelectionOptions(strategy="budget", budget_tokens=300), "q")).ids == [1]
 
 
 def test_reports_and_money_and_the_tightest_of_several() -> None:

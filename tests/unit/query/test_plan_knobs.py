@@ -53,6 +53,34 @@ def test_a_walk_is_planned_as_an_upper_bound() -> None:
     assert parents.rating_calls == 3 * -(-len(PARENT) // 8)
 
 
+def test_each_level_of_a_walk_has_calls_of_its_own() -> None:
+    shape = TreeShape((-1, 0, 0, 0), (10,) * 4, (0, 5, 5, 5))  # the root alone, then three: two calls of up to eight
+    assert plan(view_of(shape), options(strategy="relevant"), "Why?").rating_calls == 2
+    tripled = options(strategy="relevant", num_repeats=3, max_rating_calls=10, candidates_per_call=4)
+    assert plan(VIEW, tripled, "Why?").rating_calls == 9
+    assert plan(VIEW, options(strategy="dynamic", max_rating_calls=3), "Why?").rating_calls == 3
+
+
+def test_a_walk_is_planned_within_its_budget() -> None:
+    for budget in (0.03, 0.04, 0.06, 0.1, 1.0):
+        found = plan(VIEW, options(strategy="relevant", budget_usd=budget), "Why?", PRICES)
+        assert found.usd is not None
+        assert 0 < found.usd <= budget
+        assert found.selection.reports > 0
+    planner = Planner(VIEW, options(strategy="relevant", budget_usd=0.1), "Why?", PRICES)
+    rating, reading = planner.for_rating() or 0, planner.for_reading() or 0
+    assert 0 < rating <= reading / 2 < 0.05
+    assert Planner(VIEW, options(strategy="relevant"), "Why?", PRICES).for_rating() is None
+    with pytest.raises(UsageError, match="the smallest report takes 700 tokens"):
+        plan(VIEW, options(strategy="relevant", budget_tokens=699), "Why?", PRICES)
+    with pytest.raises(UsageError, match="price of the model"):
+        plan(VIEW, options(strategy="relevant", budget_usd=1.0), "Why?", Prices((None, None)))
+    # No root fits: the walk may read what is below.
+    below = view_of(TreeShape((-1, 0, 0, 0), (500, 90, 80, 300), (0, 5, 5, 5)))
+    found = plan(below, options(strategy="relevant", budget_tokens=200), "Why?")
+    assert (found.selection.reports, found.selection.tokens) == (2, 170)
+
+
 def test_a_budget_in_money_keeps_to_its_price() -> None:
     prices = Planner(VIEW, QueryOptions(), "Why?", PRICES)
     dear = plan(VIEW, options(strategy="leaves"), "Why?", PRICES).usd or 0

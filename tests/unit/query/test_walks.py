@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.errors import UsageError
 from communitree_shared.options import SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
+from communitree_workers.query.select import must_read
 from communitree_workers.query.select.common import Selected, is_cut
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
@@ -175,12 +178,157 @@ def test_nothing_relevant_at_the_top_looks_one_level_deeper() -> None:
 
 
 def test_a_sample_of_what_was_pruned_can_be_audited() -> None:
-    walk, _ = run(Relevant, view_of(SHAPE), by({0: 4}), audit_pruned=0.5)
-    assert isinstance(walk, Relevant)
-    sample = walk.audit_sample(3)
-    assert sample == walk.audit_sample(3)
-    assert 0 < len(sample) <= 3
+    _, selected = run(Relevant, view_of(SHAPE), by({0: 4}), audit_pruned=0.5)
+    sample = selected.selection.budget["audited"]
+    assert run(Relevant, view_of(SHAPE), by({0: 4}), audit_pruned=0.5)[1].selection.budget["audited"] == sample
+    assert len(sample) == 2
     assert set(sample) <= {1, 2, 3}
+    assert selected.ids == sorted({0, *sample})
+    assert "2 pruned communities are read among them" in selected.selection.why
+    assert run(Relevant, view_of(SHAPE), by({}, 5), audit_pruned=0.5)[1].selection.budget["audited"] == []
+
+
+def test_an_audit_is_a_part_of_the_budget_and_of_the_coverage() -> None:
+    _, selected = run(Relevant, view_of(SHAPE), by({0: 4, 2: 4}), audit_pruned=1.0, budget_tokens=30)
+    (audited,) = selected.selection.budget["audited"]  # ten tokens of thirty: no more than half
+    assert selected.ids == sorted((2, audited))
+    assert (selected.selection.reports, selected.selection.tokens) == (2, 20)
+    more = {1: 2, 3: 2}.get(audited, 0)  # the others are held by what is read
+    assert selected.coverage.entities == pytest.approx((2 + more) / 6, abs=1e-6)
+    assert any("cut to 1 of 4" in warning for warning in selected.warnings)
+
+
+@settings(max_examples=40)
+@given(shapes(most=16), st.data())
+def test_all_limits_hold_and_all_that_is_not_read_is_named(shape: TreeShape, data: st.DataObject) -> None:
+    n = len(shape.parent)
+    ratings = data.draw(st.lists(st.one_of(st.none(), st.integers(0, 5)), min_size=n, max_size=n))
+    tokens, reports = (data.draw(st.one_of(st.none(), st.integers(1, most))) for most in (400, 8))
+    usd = data.draw(st.one_of(st.none(), st.floats(0.1, 40.0)))
+    audit = data.draw(st.sampled_from([0.0, 0.3, 1.0]))
+    calls = data.draw(st.integers(1, 6))
+    view = view_of(shape)
+
+    def price(nodes: Any) -> float:
+        return 0.1 * float(view.tokens[nodes].sum()) + 0.05
+
+    options = SelectionOptions(
+        strategy="relevant", budget_tokens=tokens, budget_reports=reports, budget_usd=usd, audit_pruned=audit,
+        max_rating_calls=calls, candidates_per_call=2, num_repeats=data.draw(st.integers(1, 2)),
+    )  # fmt: skip
+    walk = Relevant(view, options, "q", price=price, spent=0.02)
+    while not walk.done:
+        walk.tell({c: ratings[c] for call in walk.ask() for c in call})
+    assert walk.calls <= calls
+    selected = walk.selected()
+    selection = selected.selection
+    assert selection.tokens <= (tokens or 10**9)
+    assert selection.reports == len(selected.ids) <= (reports or 10**9)
+    assert not selected.ids or usd is None or price(np.array(selected.ids)) + 0.02 <= usd + 1e-9
+    whole = selected.coverage.entities + selection.pruned.entities + selection.left_out.entities
+    assert whole == pytest.approx(1.0, abs=1e-5)
+    if tokens is reports is usd is None:
+        assert selection.left_out.count == 0
+    if not selected.ids and any(walk._keeps(c) for c in walk.ratings):
+        with pytest.raises(UsageError, match="the smallest relevant report takes"):
+            must_read(selected)
+
+
+def test_what_the_budget_had_no_room_for_is_named_apart_from_what_is_irrelevant() -> None:
+    _, selected = run(Relevant, view_of(SHAPE), by({0: 4, 1: 2, 2: 0, 3: 3, 4: 3, 5: 3, 6: 0, 7: 0}), budget_tokens=10)
+    assert selected.ids == [0]
+    assert [e["id"] for e in selected.selection.left_out.heaviest] == [1]
+    assert selected.selection.left_out.entities == pytest.approx(2 / 6, abs=1e-6)
+    assert {e["id"] for e in selected.selection.pruned.heaviest} == {2, 8, 9}
+    assert selected.selection.pruned.entities == 0  # the parent that is read holds it
+
+
+def test_instead_of_a_root_that_does_not_fit_what_was_kept_below_it_is_read() -> None:
+    view = view_of(TreeShape((-1, -1, 0, 0, 1), (500, 40, 60, 300, 10), (0, 0, 5, 5, 5)))
+    _, selected = run(Relevant, view, by({0: 5, 1: 1, 2: 5, 3: 4, 4: 0}), budget_tokens=110)
+    assert selected.ids == [1, 2]
+    assert [e["id"] for e in selected.selection.left_out.heaviest] == [3]
+    _, nothing = run(Relevant, view, by({0: 5, 2: 0, 3: 0}), budget_tokens=110)
+    with pytest.raises(UsageError, match="the smallest relevant report takes 500 tokens"):
+        must_read(nothing)
+
+
+def test_a_budget_in_money_sizes_the_walk() -> None:
+    def ask(usd: float, spent: float = 0.0) -> Selected:
+        options = SelectionOptions(strategy="relevant", budget_usd=usd)
+        walk = Relevant(view_of(SHAPE), options, "q", price=lambda nodes: 0.1 * len(nodes), spent=spent)
+        while not walk.done:
+            walk.tell({c: 3 for call in walk.ask() for c in call})
+        return walk.selected()
+
+    assert ask(1.0).ids == [4, 5, 6, 7, 8, 9]
+    assert len(ask(0.35).ids) == 3
+    assert len(ask(0.55, spent=0.2).ids) == 3, "what ratings have cost is gone"
+    with pytest.raises(UsageError, match=r"A budget of 0.25 USD .* takes about 0.3 USD"):
+        must_read(ask(0.25, spent=0.2))
+    with pytest.raises(UsageError, match="price"):
+        run(Relevant, view_of(SHAPE), by({}, 3), budget_usd=1.0)
+
+
+def test_a_limit_of_calls_counts_every_repeat_and_what_it_leaves_is_said() -> None:
+    walk, selected = run(Relevant, view_of(SHAPE), by({}, 5), num_repeats=3, max_rating_calls=10, candidates_per_call=1)
+    assert walk.calls == 9
+    budget = selected.selection.budget
+    assert (budget["rated"], budget["calls"], budget["unrated"]) == (3, 9, 5)
+    assert budget["unrated_because"] == {"calls": 5}
+    assert "3 communities rated in 9 calls, 5 unrated and kept" in selected.selection.why
+    assert selected.warnings == ["5 communities stayed unrated and were kept: the limit of rating calls was reached."]
+
+
+def test_dynamic_has_no_limit_of_calls_unless_one_is_given() -> None:
+    wide = view_of(TreeShape((-1,) * 300, (10,) * 300, (5,) * 300))
+    assert run(Dynamic, wide, by({}, 5), candidates_per_call=1)[0].calls == 300
+    assert run(Relevant, wide, by({}, 5), candidates_per_call=1)[0].calls == 200
+    walk, selected = run(Dynamic, view_of(SHAPE), by({}, 5), candidates_per_call=1, max_rating_calls=3)
+    assert walk.calls == 3
+    assert selected.ids == [1, 2, 3], "2 took the place of 0; what nobody asked of 3 is kept; 1 holds what is below it"
+    assert selected.selection.budget["unrated_because"] == {"calls": 5}
+    assert len(selected.warnings) == 1
+
+
+@settings(max_examples=30)
+@given(shapes(most=16), st.data())
+def test_dynamic_prunes_nothing_that_its_limit_left_unasked(shape: TreeShape, data: st.DataObject) -> None:
+    n = len(shape.parent)
+    ratings = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    walk, selected = run(
+        Dynamic, view_of(shape), ratings.__getitem__, candidates_per_call=1, max_level=0,
+        max_rating_calls=data.draw(st.integers(1, n)), keep_parent=data.draw(st.booleans()),
+    )  # fmt: skip
+    pruned = {c for c, r in walk.ratings.items() if r == 0}
+    for leaf in (i for i, c in enumerate(shape.children) if not c):
+        line, up = [leaf], shape.parent[leaf]
+        while up >= 0:
+            line.append(up)
+            up = shape.parent[up]
+        assert set(selected.ids) & set(line) or pruned & set(line)
+
+
+@pytest.mark.parametrize("kind", [Relevant, Dynamic])
+def test_a_walk_that_is_stopped_keeps_what_it_has_not_asked(kind: type[Walk]) -> None:
+    walk = kind(view_of(SHAPE), SelectionOptions(strategy=kind.strategy), "问题？")  # type: ignore[arg-type]
+    walk.tell({0: 4}, calls=1, why={1: "money"})
+    walk.stop("money")
+    assert walk.done
+    selected = walk.selected()
+    assert selected.ids == [0, 1]
+    assert selected.selection.budget["unrated_because"] == {"money": 5}
+    assert selected.selection.budget["rated"] == 1
+    assert selected.warnings == ["5 个社区未评分而保留：预算中可用于评分的部分已用完。"]
+    assert "1 次调用评了 1 个社区，5 个未评分而保留" in selected.selection.why
+
+
+def test_ratings_that_cost_no_call_are_said_so() -> None:
+    walk = Relevant(view_of(SHAPE), SelectionOptions(strategy="relevant"), "q")
+    while not walk.done:
+        walk.tell({c: 2 for call in walk.ask() for c in call}, calls=0)
+    assert "10 communities rated without a model call" in walk.selected().selection.why
+    assert walk.selected().selection.budget["calls"] == 0
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from communitree_workers.query.shell import answer_language, asked, load_selecte
 from communitree_workers.query.sources import FindingSources
 from communitree_workers.query.telling import Telling, tell_whole
 from communitree_workers.query.timing import PHASES, Stages, seconds
-from communitree_workers.query.walking import rating_usage
+from communitree_workers.query.walking import rating_usage, rewriting_usage
 from communitree_workers.query.writing import write_once
 from communitree_workers.runtime.context import Outcome, UnitContext
 
@@ -77,7 +77,7 @@ class _Reduce:
 
     def __init__(self, context: UnitContext) -> None:
         self.context = context
-        services, message, keys = context.services, context.message, context.keys
+        services, message = context.services, context.message
         self.request, self.options = context.query_request()
         self.view = load_view(context, self.request.corpus, self.request.version)
         text, found = services.ledger.gathered(message.tenant, message.job, "map")
@@ -102,8 +102,7 @@ class _Reduce:
         if self.options.selection.strategy in ("relevant", "dynamic"):
             self.usage["rate"] = rating_usage(context)
         if self.options.history:
-            told = orjson.loads(services.object(keys.job(message.job, "question.json")))
-            self.usage["rewrite"] = Usage.model_validate(told["usage"])
+            self.usage["rewrite"] = rewriting_usage(context, self.options)
         if self.options.again:
             self.outcomes = [*self._earlier(), *self.outcomes]
         self.ranks = self._ranks()

@@ -58,22 +58,38 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "why.levels_all": ("all reports of all levels", "所有层的全部报告"),
     "why.texts": ("the text units themselves, no reports", "文本单元本身，不读报告"),
     "why.relevant": (
-        "walked from the roots: {rated:community|communities} rated in {calls:call|calls}, "
-        "{pruned:branch|branches} pruned",
-        "从根开始逐层评分：{calls} 次调用评了 {rated} 个社区，剪掉 {pruned} 个分支",
+        "walked from the roots: {rated}, {pruned:branch|branches} pruned",
+        "从根开始逐层评分：{rated}，剪掉 {pruned} 个分支",
     ),
     "why.relevant_budget": (
         "; of the relevant ones the most relevant cut within {limit}",
         "；相关者中取{limit}之内最相关的一刀",
     ),
-    "why.dynamic": (
-        "GraphRAG's relevance walk: {rated:community|communities} rated in {calls:call|calls}",
-        "GraphRAG 的相关性遍历：{calls} 次调用评了 {rated} 个社区",
+    "why.relevant_audit": (
+        "; {count:pruned community is|pruned communities are} read among them, as an audit",
+        "；其中包括作为抽查读取的 {count} 个被剪去的社区",
     ),
+    "why.dynamic": ("GraphRAG's relevance walk: {rated}", "GraphRAG 的相关性遍历：{rated}"),
+    "why.rated": (
+        "{rated:community|communities} rated in {calls:call|calls}",
+        "{calls} 次调用评了 {rated} 个社区",
+    ),
+    "why.rated_none": ("nothing rated", "没有任何评分"),
+    "why.rated_for_nothing": (
+        "{rated:community|communities} rated without a model call",
+        "不经模型调用评了 {rated} 个社区",
+    ),
+    "why.unrated": (", {unrated} unrated and kept", "，{unrated} 个未评分而保留"),
+    "unrated.calls": ("the limit of rating calls was reached", "评分调用次数已达上限"),
+    "unrated.money": ("the part of the budget that ratings may spend was used up", "预算中可用于评分的部分已用完"),
+    "unrated.deadline": ("the time for ratings was over", "评分的时限已到"),
+    "unrated.failed": ("the rating calls failed", "评分调用失败"),
+    "unrated.reply": ("the replies did not tell a rating", "回复里没有给出评分"),
     "why.upper_bound": (
         "upper bound: what is really read depends on the ratings",
         "上限：实际读取多少取决于评分",
     ),
+    "and": (" and ", "和"),
     "limit.tokens": ("{n:token|tokens}", " {n:,} 个词元"),
     "limit.reports": ("{n:report|reports}", " {n:,} 份报告"),
     "limit.usd": ("{n:.4g} USD", " {n:.4g} 美元"),
@@ -141,6 +157,14 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "Audit: {sample:pruned community was|pruned communities were} read all the same; "
         "{count:point rests|points rest} on them alone or in part.",
         "抽查：仍读取了 {sample} 个被剪去的社区；有 {count} 个要点以它们为依据，本来会被漏掉。",
+    ),
+    "warn.audit_cut": (
+        "The audit's sample was cut to {sample} of {wanted} communities: it takes at most half of the budget.",
+        "抽查样本从 {wanted} 个社区减为 {sample} 个：最多占用预算的一半。",
+    ),
+    "warn.unrated": (
+        "{count:community|communities} stayed unrated and were kept: {cause}.",
+        "{count} 个社区未评分而保留：{cause}。",
     ),
     "warn.audit_none": (
         "Audit: no community was pruned, so there was nothing to sample.",

@@ -21,13 +21,17 @@ from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rate import CANDIDATE_TOKENS
 from communitree_workers.query.reduce import RERATED, part_words
-from communitree_workers.query.select import Selected, costs, must_read, select
+from communitree_workers.query.select import Selected, check_budget, costs, must_read, select
 from communitree_workers.query.select.budget import Price
 from communitree_workers.query.select.common import Choice, describe
+from communitree_workers.query.select.relevant import Relevant
+from communitree_workers.query.select.within import Limits
 
 #: Tokens of the reduce prompt's rules, about; a point has about sixty, and its joint rating is a fifth of that.
 _REDUCE_RULES = 500
 _TOKENS_A_RATING = 5
+#: The share of the money for rating and reading that ratings may take.
+_RATING_SHARE = 0.5
 _BUDGETS = ("budget_tokens", "budget_reports", "budget_usd")
 #: Every strategy in the order in which plans stand side by side, with what it is shown with.
 SIDE_BY_SIDE: tuple[tuple[Strategy, dict[str, object]], ...] = (
@@ -168,6 +172,15 @@ class Planner:
             )
         return round(budget - kept, 6)
 
+    def for_rating(self) -> float | None:
+        """Return what of the budget in money ratings may spend: the rest is for reading what they choose.
+
+        Raises:
+            UsageError: see `for_reading`.
+        """
+        reading = self.for_reading()
+        return None if reading is None else round(_RATING_SHARE * reading, 6)
+
     def price(self) -> Price | None:
         """Return what reading some communities would cost, for a budget in money; None where prices are unknown."""
         if self.usd(Size(0, 0, 0)) is None:
@@ -196,12 +209,22 @@ class Planner:
         if calls:
             prompt = calls * (selection.candidates_per_call * CANDIDATE_TOKENS + self.asked)
             rating = _usd(self.prices.rate, prompt, calls * selection.candidates_per_call * 12)
-            usd = None if usd is None or rating is None else round(usd + rating, 6)
+            usd = self._with_ratings(usd, rating, selection)
             tokens += prompt
         return Plan(
             corpus=corpus, version=version, selection=selected.selection, batches=size.batches, tokens=tokens, usd=usd,
             coverage=selected.coverage, rating_calls=calls, upper_bound=calls > 0,
         )  # fmt: skip
+
+    def _with_ratings(self, usd: float | None, rating: float | None, selection: SelectionOptions) -> float | None:
+        """Return the price of a walk from above: within a budget in money, however it falls to its parts."""
+        if usd is None or rating is None:
+            return None
+        most = self.for_rating()
+        if most is None or selection.budget_usd is None:
+            return round(usd + rating, 6)
+        whole = round(usd + min(rating, most), 6)
+        return min(whole, selection.budget_usd) if selection.strategy == "relevant" else whole
 
     def _tokens(self, selected: Selected) -> list[int]:
         view = self.view
@@ -215,13 +238,19 @@ class Planner:
         language = self.options.answer.language or read_question(self.question).language
         view = self.view
         per_call = max(1, selection.candidates_per_call)
-        most = -(-len(view.community) // per_call)
+        most = int((-(-np.bincount(view.level) // per_call)).sum())  # a wave is a level at most
         budget = (selection.budget_tokens, selection.budget_reports, selection.budget_usd)
         if selection.strategy == "relevant" and any(budget):
+            limits = check_budget(view, selection, self.options.batch, self.price())
             bound = select(
                 view, selection.model_copy(update={"strategy": "budget"}), self.question, batch=self.options.batch,
                 price=self.price(), language=language,
             )  # fmt: skip
+            if not bound.ids:  # no root fits; a walk tries what is below
+                bound = describe(
+                    view, selection.strategy, Choice(_cheapest(view, limits), say("why.upper_bound", language)),
+                    min_rank=selection.min_community_rank, batch=self.options.batch, language=language,
+                )  # fmt: skip
             bound.selection.strategy = "relevant"
         else:
             nodes = np.flatnonzero(view.shown if selection.keep_parent else view.is_leaf)
@@ -229,9 +258,21 @@ class Planner:
                 view, selection.strategy, Choice(nodes, say("why.upper_bound", language)),
                 min_rank=selection.min_community_rank, batch=self.options.batch, language=language,
             )  # fmt: skip
-        if selection.strategy == "relevant":
-            most = min(most, selection.max_rating_calls)
-        return bound, most * max(1, selection.num_repeats)
+        repeats = max(1, selection.num_repeats)
+        limit = Relevant.usual_calls if selection.strategy == "relevant" else None
+        limit = limit if selection.max_rating_calls is None else selection.max_rating_calls
+        return bound, (most if limit is None else min(most, limit // repeats)) * repeats
+
+
+def _cheapest(view: CorpusView, limits: Limits) -> IntArray:
+    """Return the cheapest reports that fit together."""
+    nodes: list[int] = []
+    for node in np.argsort(limits.cost, kind="stable").tolist():
+        if view.readable[node]:
+            if not limits.fit([*nodes, node]):
+                break
+            nodes.append(node)
+    return np.array(nodes, dtype=np.int64)
 
 
 def plan(

@@ -11,9 +11,9 @@ import hashlib
 import json
 from typing import Any
 
-import numpy as np
 import redis
 
+from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.keys import encode_name
@@ -30,13 +30,23 @@ from communitree_workers.query.extractive import question_weights, rate_reply, r
 from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
 from communitree_workers.query.rewrite import last_turns, parse_rewrite, rewrite_messages
-from communitree_workers.query.select.common import Selected, tokens_of
+from communitree_workers.query.select import check_budget, must_read
+from communitree_workers.query.select.budget import Price
+from communitree_workers.query.select.common import Selected
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
+from communitree_workers.query.select.walk import Why
 from communitree_workers.query.shell import answer_language, asked, load_view, prices
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 
-WALKS: dict[str, type[Relevant] | type[Dynamic]] = {"relevant": Relevant, "dynamic": Dynamic}
+WALKS = ("relevant", "dynamic")
+
+#: The share of the time until the map's deadline that ratings may take; the rest is for reading.
+_RATING_SHARE = 0.5
+#: No wave is opened when less than this share of the time for ratings is left.
+_LAST_WAVE = 1 / 8
+#: Causes of failed units, as the account of a walk tells them.
+_WHY: dict[str, Why] = {"budget": "money", "deadline": "deadline"}
 
 
 async def rewrite(context: UnitContext) -> Outcome:
@@ -63,7 +73,13 @@ def begin_walk(
     context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView, models: dict[str, str]
 ) -> Selected | None:
     """Open the first wave of a walk; returns the selection where nothing has to be rated."""
-    return _go_on(context, request, options, _walk(context, request, options, view), 0, models["rate"])
+    if options.selection.strategy == "relevant":
+        check_budget(view, options.selection, options.batch, _price(context, request, options, view))
+    walk = _walk(context, request, options, view)
+    until = context.services.ledger.record(context.message.tenant, context.message.job).get("map_deadline")
+    now = clock.now()
+    time = [now, now + _RATING_SHARE * (float(until) - now)] if until else None
+    return _go_on(context, request, options, walk, 0, models["rate"], time)
 
 
 def continue_walk(
@@ -73,12 +89,25 @@ def continue_walk(
     services, message = context.services, context.message
     wave = int(context.args["wave"])
     walk = _walk(context, request, options, view)
-    walk.restore(json.loads(services.object(context.keys.job(message.job, f"walk-{wave}.json"))))
+    state = json.loads(services.object(context.keys.job(message.job, f"walk-{wave}.json")))
+    walk.restore(state)
     ratings: dict[int, float | None] = {}
-    for outcome in services.ledger.outcomes(message.tenant, message.job, f"rate-{wave}").values():
-        ratings |= {int(c): r for c, r in outcome.get("ratings", {}).items()}
-    walk.tell(ratings)
-    return _go_on(context, request, options, walk, wave + 1, models["rate"])
+    why: dict[int, Why] = {}
+    used = Usage()
+    told = services.ledger.outcomes(message.tenant, message.job, f"rate-{wave}")
+    for n, communities in enumerate(walk.ask()):
+        outcome = told.get(_unit(wave, n), {})
+        used = used + Usage.model_validate(outcome.get("usage", {}))
+        if "ratings" in outcome:
+            ratings |= {int(c): r for c, r in outcome["ratings"].items()}
+        else:
+            why |= dict.fromkeys(communities, _WHY.get(outcome.get("cause", ""), "failed"))
+    walk.tell(ratings, used.calls, why)
+    if "money" in why.values():
+        walk.stop("money")
+    elif not ratings and "deadline" in why.values():  # nor would the next: what is read shall be coarse, not everything
+        walk.stop("deadline")
+    return _go_on(context, request, options, walk, wave + 1, models["rate"], state.get("time"))
 
 
 def rating_usage(context: UnitContext) -> Usage:
@@ -92,51 +121,71 @@ def rating_usage(context: UnitContext) -> Usage:
     return total
 
 
+def rewriting_usage(context: UnitContext, options: QueryOptions) -> Usage:
+    """Return what making one question of a conversation has used."""
+    if not options.history:
+        return Usage()
+    told = json.loads(context.services.object(context.keys.job(context.message.job, "question.json")))
+    return Usage.model_validate(told["usage"])
+
+
 def _walk(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Relevant | Dynamic:
     question = asked(context, request, options)
     language = answer_language(question, options)
-    kind = WALKS[options.selection.strategy]
-    return kind(view, options.selection, question, batch=options.batch, language=language)
+    if options.selection.strategy == "dynamic":
+        return Dynamic(view, options.selection, question, batch=options.batch, language=language)
+    return Relevant(
+        view, options.selection, question, batch=options.batch, language=language, seed=options.seed,
+        price=_price(context, request, options, view),
+    )  # fmt: skip
+
+
+def _price(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Price | None:
+    budget = options.selection.budget_usd
+    return None if budget is None else _planner(context, request, options, view).price()
+
+
+def _planner(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Planner:
+    return Planner(view, options, asked(context, request, options), Prices.of(prices(context)))
+
+
+def _unit(wave: int, n: int) -> str:
+    return f"r{wave}-{n}"
 
 
 def _go_on(
-    context: UnitContext, request: QueryRequest, options: QueryOptions, walk: Relevant | Dynamic, wave: int, model: str
-) -> Selected | None:
+    context: UnitContext, request: QueryRequest, options: QueryOptions, walk: Relevant | Dynamic, wave: int, model: str,
+    time: list[float] | None,
+) -> Selected | None:  # fmt: skip
+    """Open a wave, or return the selection. `time`: when ratings began, and until when they may be asked for.
+
+    A wave has half of the time that is left: calls that hang in one leave something for the next.
+    """
+    until = None
+    if time is not None:
+        left = time[1] - clock.now()
+        until = time[1] - left / 2
+        if left < _LAST_WAVE * (time[1] - time[0]):
+            walk.stop("deadline")
     if walk.done:
-        return _with_audit(walk, options)
+        if isinstance(walk, Relevant):
+            walk.spent = (rating_usage(context) + rewriting_usage(context, options)).usd or 0.0
+        return must_read(walk.selected())
     services, message = context.services, context.message
-    state = json.dumps(walk.to_state()).encode()
+    state = json.dumps({**walk.to_state(), "time": time}).encode()
     services.store.put(context.keys.job(message.job, f"walk-{wave}.json"), state)
     args: dict[str, Any] = {"model": model}
     if options.selection.budget_usd is not None:
-        paid = Prices.of(prices(context))
-        args["usd"] = Planner(walk.view, options, request.question, paid).for_reading()
+        args["usd"] = _planner(context, request, options, walk.view).for_rating()
     units = [
-        Unit(id=f"r{wave}-{n}", args={"communities": communities, **args}) for n, communities in enumerate(walk.ask())
+        Unit(id=_unit(wave, n), args={"communities": communities, **args}) for n, communities in enumerate(walk.ask())
     ]
-    record = services.ledger.record(message.tenant, message.job)
-    until = float(record["map_deadline"]) if record.get("map_deadline") else None
     then = Step(f"walk-{wave}", "communitree.query.walk.v1", {"wave": wave})
     window = options.concurrency or services.settings.window
     stage = Stage(f"rate-{wave}", "communitree.query.rate.v1", then, window=window, deadline=until)
     most = 1 if options.concurrency else 4
     context.open(stage, context.messages(stage, units, local=model == EXTRACTIVE, per_message=most))
     return None
-
-
-def _with_audit(walk: Relevant | Dynamic, options: QueryOptions) -> Selected:
-    selected = walk.selected()
-    if isinstance(walk, Relevant) and options.selection.audit_pruned:
-        sample = [c for c in walk.audit_sample(options.seed) if c not in set(selected.ids)]
-        nodes = np.array([walk.view.node[c] for c in sample], dtype=np.int64)
-        selected.ids.extend(sample)
-        selection = selected.selection
-        selection.reports += len(sample)
-        selection.tokens += tokens_of(walk.view, nodes, options.batch)
-        for level in walk.view.level[nodes].tolist():
-            selection.levels[str(level)] = selection.levels.get(str(level), 0) + 1
-        selection.budget["audited"] = sample
-    return selected
 
 
 async def rate(context: UnitContext) -> Outcome:

@@ -19,8 +19,9 @@ from communitree_workers.query.select.budget import Price, by_budget
 from communitree_workers.query.select.common import Choice, Selected, describe
 from communitree_workers.query.select.levels import frontier, leaves, levels
 from communitree_workers.query.select.texts import texts
+from communitree_workers.query.select.within import Limits
 
-__all__ = ["Selected", "costs", "must_read", "select"]
+__all__ = ["Selected", "check_budget", "costs", "must_read", "select"]
 
 
 def select(
@@ -108,7 +109,7 @@ def _budget(
 
 
 def must_read(selected: Selected) -> Selected:
-    """Return a selection, unless its budget is below the price of the cheapest top-level report.
+    """Return a selection, unless its budget is below the price of the cheapest report that it could have read.
 
     Raises:
         UsageError: nothing fits; says what the least budget is.
@@ -116,14 +117,36 @@ def must_read(selected: Selected) -> Selected:
     budget = selected.selection.budget
     if selected.ids or "least" not in budget:
         return selected
-    unit, least = str(budget["binding"]), budget["least"]
-    given, needed = (say(f"limit.{unit}", "en", n=n) for n in (budget[unit], least))
+    what = "the smallest top-level report"
+    if selected.selection.strategy == "relevant":
+        what = "the smallest relevant report"
+    elif budget.get("stable"):
+        what = "the first report in the order of --stable"
+    raise too_small(str(budget["binding"]), budget[budget["binding"]], budget["least"], what)
+
+
+def too_small(unit: str, given: float, least: float, what: str) -> UsageError:
+    """Return the error of a budget in which nothing fits; `least`: what `what`, the cheapest, takes."""
+    budget, needed = (say(f"limit.{unit}", "en", n=n) for n in (given, least))
     if unit == "usd":  # priced by a search over whole selections, so near enough only
         needed = f"about {needed}"
-    raise UsageError(
-        f"A budget of {given} is too small to read anything: the smallest top-level report takes {needed}.",
+    return UsageError(
+        f"A budget of {budget} is too small to read anything: {what} takes {needed}.",
         hint=f"Raise --budget-{unit} to that or more.",
     )
+
+
+def check_budget(view: CorpusView, options: SelectionOptions, batch: BatchOptions, price: Price | None) -> Limits:
+    """Return the limits of a relevance walk, before anything is rated.
+
+    Raises:
+        UsageError: no report at all fits; or there is a budget in money alone, and no price.
+    """
+    limits = Limits.of(options, costs(view, batch)[0], price)
+    if found := limits.too_small(np.flatnonzero(view.readable).tolist()):
+        given = getattr(options, f"budget_{found['binding']}")
+        raise too_small(found["binding"], given, found["least"], "the smallest report")
+    return limits
 
 
 def costs(view: CorpusView, batch: BatchOptions) -> tuple[IntArray, Blocks]:

@@ -172,6 +172,8 @@ def by_budget(
         "detail_bits": round(best.detail / total, 6),
         "detail_bits_at_most": round(max(best.bound, best.detail) / total, 6),
     }
+    if stable:
+        account["stable"] = True
     if not len(best.nodes) and best.least:
         account["least"] = best.least
         if unit == "usd" and price is not None:

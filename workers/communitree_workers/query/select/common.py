@@ -31,13 +31,17 @@ class Selected:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a strategy decided, before it is described. `wanted`: level up to which finer reports were wanted."""
+    """What a strategy decided, before it is described. `wanted`: level up to which finer reports were wanted.
+
+    `pruned`, `left`: see `results.Selection` (`left_out`).
+    """
 
     nodes: IntArray
     why: str
     budget: dict[str, Any] = field(default_factory=dict)
     wanted: int | None = None
     pruned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    left: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     finest: bool = True
 
 
@@ -65,6 +69,7 @@ def describe(
         levels=levels_of(view, kept),
         finest_available=finest,
         pruned=pruned(view, left_out, kept),
+        left_out=pruned(view, choice.left, np.union1d(kept, left_out)),
     )
     return Selected(view.community[kept].tolist(), selection, coverage(view, kept), warnings=warnings)
 
@@ -109,22 +114,30 @@ def finest_available(view: CorpusView, nodes: IntArray, wanted: int | None) -> F
 
 
 def pruned(view: CorpusView, left_out: IntArray, kept: IntArray) -> Pruned:
-    """Return what was left out, and how many text units only it holds."""
+    """Return what was left out, and what of the corpus it holds that `kept` does not."""
     if not len(left_out):
         return Pruned()
     left_out = np.unique(left_out)
     lost = view.units_held(left_out) & ~view.units_held(kept)
-    return Pruned(count=len(left_out), text_units=int(lost.sum()), heaviest=heaviest(view, left_out))
+    entities = _entities(view, np.union1d(kept, left_out)) - _entities(view, kept)
+    return Pruned(
+        count=len(left_out), text_units=int(lost.sum()), entities=_share(entities, view.entities),
+        heaviest=heaviest(view, left_out),
+    )  # fmt: skip
 
 
 def coverage(view: CorpusView, nodes: IntArray) -> Coverage:
     """Return the shares of the corpus that these communities hold, and that their reports read."""
     units = len(view.unit_id)
     return Coverage(
-        entities=_share(int(view.size[topmost(view, nodes)].sum()), view.entities),
+        entities=_share(_entities(view, nodes), view.entities),
         text_units_assigned=_share(int(view.units_held(nodes).sum()), units),
         text_units_read=_share(int(view.units_read(nodes).sum()), units),
     )
+
+
+def _entities(view: CorpusView, nodes: IntArray) -> int:
+    return int(view.size[topmost(view, nodes)].sum())
 
 
 def _share(part: int, whole: int) -> float:

@@ -8,30 +8,32 @@ Walks the tree, not the reports: a missing report hides nothing.
 
 from __future__ import annotations
 
-import heapq
 import random
-from typing import Any
 
 import numpy as np
 
 from communitree_shared.options import BatchOptions, SelectionOptions
-from communitree_workers.query.corpus_view import CorpusView, IntArray
+from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.select.auto import best_below
 from communitree_workers.query.select.budget import Price
 from communitree_workers.query.select.common import Choice, Selected, describe
 from communitree_workers.query.select.walk import Walk
+from communitree_workers.query.select.within import Limits, most_relevant
 
 #: A word is rare when at most this share of the communities (and at least this many) have it.
 _RARE_SHARE, _RARE = 0.02, 3
 #: The most communities that one word rescues from one pruned subtree.
 _RESCUED = 4
+#: An audit's sample takes at most this share of each limit.
+_AUDITED = 0.5
 
 
 class Relevant(Walk):
     """The walk; see `Walk`. With a budget in the options the selection is the most relevant that fits."""
 
     strategy = "relevant"
+    usual_calls = 200
 
     def __init__(
         self,
@@ -42,22 +44,26 @@ class Relevant(Walk):
         batch: BatchOptions | None = None,
         language: str = "",
         price: Price | None = None,
+        spent: float = 0.0,
+        seed: int = 0,
     ) -> None:
-        """Start at the roots. `price`: see `select`; needed for a budget in money."""
+        """Start at the roots.
+
+        `price`: see `select`; needed for a budget in money, of which `spent` is gone. `seed`: of the audit's sample.
+        """
         super().__init__(view, options, question, batch=batch, language=language)
-        self.price = price
+        self.price, self.spent, self.seed = price, spent, seed
         scores = view.lexicon.scores(self.question.terms)
         self._promise = np.maximum(scores, best_below(view, scores))
-        self.wave = self._limited(np.flatnonzero(view.parent < 0).tolist())
+        self.wave = self._candidates(np.flatnonzero(view.parent < 0).tolist())
 
-    def _limited(self, nodes: list[int]) -> list[int]:
+    def _candidates(self, nodes: list[int]) -> list[int]:
         """Order candidates, the most promising first, and cut them to the calls that are left."""
         view = self.view
         nodes.sort(key=lambda n: (-float(self._promise[n]), -int(view.mass[n]), int(view.community[n])))
-        left = (self.options.max_rating_calls - self.calls) * max(1, self.options.candidates_per_call)
         if self.options.max_depth is not None and self.depth > self.options.max_depth:
-            left = 0
-        return self.communities(nodes[: max(0, left)])
+            return []
+        return self._limited(self.communities(nodes))
 
     def _advance(self, asked: list[int]) -> None:
         following: list[int] = []
@@ -66,20 +72,16 @@ class Relevant(Walk):
                 following += self.view.children(self.view.node[community]).tolist()
         if not any(map(self._keeps, self.ratings)) and self.depth <= self.options.max_level:
             following = [c for n in asked for c in self.view.children(self.view.node[n]).tolist()]
-        self.wave = self._limited(following)
+        self.wave = self._candidates(following)
 
-    def _keeps(self, community: int) -> bool:
-        rating = self.ratings.get(community)
-        return rating is None or rating >= self.options.threshold
-
-    def _kept_below(self, node: int) -> list[int]:
+    def kept_below(self, node: int) -> list[int]:
         """Return the children of a kept community that the walk kept; [] where it did not go on below it."""
         children = self.view.children(node).tolist()
         if not any(int(self.view.community[c]) in self.ratings for c in children):
             return []
         return [c for c in children if self._keeps(int(self.view.community[c]))]
 
-    def _reads_itself(self, node: int, kept: list[int]) -> bool:
+    def reads_itself(self, node: int, kept: list[int]) -> bool:
         """Say whether a kept community is read although children of it are kept."""
         own = self.ratings.get(int(self.view.community[node]))
         if own is None or len(kept) == len(self.view.children(node)):
@@ -124,35 +126,83 @@ class Relevant(Walk):
         return out
 
     def selected(self) -> Selected:
-        """Return the communities kept, or the most relevant of them within the budget."""
-        rescued = self.rescued()
-        limit = self._limit()
-        if limit is None:
-            nodes = self._all()
-            words = ""
-        else:
-            nodes = self._within(limit)
-            unit, number = limit
-            words = say("why.relevant_budget", self.language, limit=say(f"limit.{unit}", self.language, n=number))
-        kept = sorted(set(nodes) | (set(rescued) if limit is None else set(self._room(nodes, rescued, limit))))
-        above = {a for n in nodes for a in self._ancestors(n)}
+        """Return the communities kept, or the most relevant of them within the budget, and a sample of the pruned."""
+        limits = self._limits()
+        whole, rescued = self._all(), self.rescued()
+        above = {a for n in whole for a in self._ancestors(n)}
         pruned = [n for n in self.pruned_nodes() if n not in above]
-        why = say("why.relevant", self.language, rated=len(self.ratings), calls=self.calls, pruned=len(pruned)) + words
-        account: dict[str, Any] = {
-            "threshold": self.options.threshold,
-            "calls": self.calls,
-            "rescued": self.communities(rescued),
-            "unrated": sum(r is None for r in self.ratings.values()),
-        }
-        if limit is not None:
-            account[limit[0]] = limit[1]
-        choice = Choice(np.array(kept, dtype=np.int64), why, account, pruned=np.array(pruned, dtype=np.int64))
-        return describe(
+        wanted = self._sample([n for n in pruned if n not in set(rescued)])
+        sample = wanted
+        if limits.any:
+            sample = self._room(wanted, limits)
+            nodes = most_relevant(self, rescued, limits, sample)
+            if sample and not nodes:  # what is relevant comes first
+                sample, nodes = [], most_relevant(self, rescued, limits, [])
+        else:
+            nodes = sorted({*whole, *rescued})
+        out, left = self._outside({*nodes, *sample})
+        account = {**self._account(), "rescued": self.communities(sorted(set(rescued) & set(nodes)))}
+        account |= self._given()
+        if limits.any and not nodes:
+            account |= limits.too_small([*self._kept(), *rescued], self.spent)
+        if self.options.audit_pruned:
+            account["audited"] = self.communities(sample)
+        choice = Choice(
+            np.array([*nodes, *sample], dtype=np.int64), self._why(len(pruned), len(sample)), account,
+            pruned=np.array(sorted({*pruned, *out}), dtype=np.int64), left=np.array(left, dtype=np.int64),
+        )  # fmt: skip
+        selected = describe(
             self.view, self.strategy, choice, min_rank=self.options.min_community_rank, batch=self.batch,
             language=self.language,
         )  # fmt: skip
+        selected.warnings.extend(self._warnings())
+        if len(sample) < len(wanted):
+            selected.warnings.append(say("warn.audit_cut", self.language, sample=len(sample), wanted=len(wanted)))
+        return selected
 
-    def _starts(self) -> list[int]:
+    def _why(self, pruned: int, audited: int) -> str:
+        language = self.language
+        words = say("why.relevant", language, rated=self._said(), pruned=pruned)
+        if given := self._given():
+            limits = [say(f"limit.{unit}", language, n=number) for unit, number in given.items()]
+            words += say("why.relevant_budget", language, limit=say("and", language).join(limits))
+        return words + (say("why.relevant_audit", language, count=audited) if audited else "")
+
+    def _given(self) -> dict[str, float]:
+        options = self.options
+        limits = {"tokens": options.budget_tokens, "reports": options.budget_reports, "usd": options.budget_usd}
+        return {unit: number for unit, number in limits.items() if number is not None}
+
+    def _limits(self) -> Limits:
+        from communitree_workers.query.select import costs
+
+        return Limits.of(self.options, costs(self.view, self.batch)[0], self.price, self.spent)
+
+    def _kept(self) -> list[int]:
+        """Return everything that was kept, at any depth."""
+        out, stack = [], self.starts()
+        while stack:
+            node = stack.pop()
+            out.append(node)
+            stack += self.kept_below(node)
+        return out
+
+    def _outside(self, read: set[int]) -> tuple[list[int], list[int]]:
+        """Return the topmost communities of which nothing is read: in pruned branches, and the others."""
+        above = {a for n in read for a in self._ancestors(n)}
+        pruned, left = list[int](), list[int]()
+        stack = [(n, False) for n in np.flatnonzero(self.view.parent < 0).tolist()]
+        while stack:
+            node, inside = stack.pop()
+            community = int(self.view.community[node])
+            inside = not self._keeps(community) if community in self.ratings else inside
+            if node in above and node not in read:
+                stack += [(child, inside) for child in self.view.children(node).tolist()]
+            elif node not in read:
+                (pruned if inside else left).append(node)
+        return pruned, left
+
+    def starts(self) -> list[int]:
         """Return what is kept at the top: roots (unrated ones too), and what was kept below pruned parents."""
         view = self.view
         roots = np.flatnonzero(view.parent < 0).tolist()
@@ -166,84 +216,32 @@ class Relevant(Walk):
 
     def _all(self) -> list[int]:
         out: list[int] = []
-        stack = self._starts()
+        stack = self.starts()
         while stack:
             node = stack.pop()
-            kept = self._kept_below(node)
-            if not kept or self._reads_itself(node, kept):
+            kept = self.kept_below(node)
+            if not kept or self.reads_itself(node, kept):
                 out.append(node)
             stack += kept
         return out
 
-    def _limit(self) -> tuple[str, float] | None:
-        options = self.options
-        for unit, value in (
-            ("tokens", options.budget_tokens), ("reports", options.budget_reports), ("usd", options.budget_usd),
-        ):  # fmt: skip
-            if value is not None:
-                return unit, value
-        return None
-
-    def _cost(self, nodes: list[int], unit: str) -> float:
-        from communitree_workers.query.select import costs
-
-        if unit == "reports":
-            return len(nodes)
-        array: IntArray = np.array(nodes, dtype=np.int64)
-        if unit == "usd" and self.price is not None:
-            return self.price(array)
-        return float(costs(self.view, self.batch)[0][array].sum()) if nodes else 0.0
-
-    def _rating(self, node: int) -> float:
+    def rating(self, node: int) -> float:
+        """Return a community's rating, the threshold where it has none."""
         rating = self.ratings.get(int(self.view.community[node]))
         return float(self.options.threshold) if rating is None else rating
 
-    def _room(self, nodes: list[int], more: list[int], limit: tuple[str, float]) -> list[int]:
-        out = list(nodes)
-        for node in more:
-            if self._cost([*out, node], limit[0]) <= limit[1]:
-                out.append(node)
-        return out
-
-    def _within(self, limit: tuple[str, float]) -> list[int]:
-        """Take kept roots, the most relevant first, then go down where the ratings are highest, while it fits."""
-        unit, most = limit
-        view = self.view
-        taken = self._room(
-            [], sorted(self._starts(), key=lambda n: (-self._rating(n), -int(view.mass[n]), int(view.community[n]))),
-            limit,
-        )  # fmt: skip
-        queue = [self._entry(node) for node in taken]
-        heapq.heapify(queue)
-        chosen = set(taken)
-        spent = self._cost(sorted(chosen), unit)
-        while queue:
-            _, _, node = heapq.heappop(queue)
-            kept = self._kept_below(node)
-            if not kept:
-                continue
-            tried = chosen | set(kept)
-            if not self._reads_itself(node, kept):
-                tried.discard(node)
-            cost = self._cost(sorted(tried), unit) if unit == "usd" else self._moved(spent, chosen, tried, unit)
-            if cost > most:
-                continue
-            chosen, spent = tried, cost
-            for child in kept:
-                heapq.heappush(queue, self._entry(child))
-        return sorted(chosen)
-
-    def _moved(self, spent: float, before: set[int], after: set[int], unit: str) -> float:
-        return spent + self._cost(sorted(after - before), unit) - self._cost(sorted(before - after), unit)
-
-    def _entry(self, node: int) -> tuple[float, int, int]:
-        below = [self._rating(c) for c in self._kept_below(node)]
-        return (-max(below, default=0.0), int(self.view.community[node]), node)
-
-    def audit_sample(self, seed: int = 0) -> list[int]:
-        """Return a sample of the pruned communities, a share `audit_pruned` and at least one, to be read after all."""
-        pruned = self.communities(self.pruned_nodes())
-        if not pruned or not self.options.audit_pruned:
+    def _sample(self, pruned: list[int]) -> list[int]:
+        """Return a sample of pruned communities, a share `audit_pruned` and at least one, to be read after all."""
+        view, options = self.view, self.options
+        pool = [n for n in pruned if view.readable[n] and view.rank[n] >= options.min_community_rank]
+        if not pool or not options.audit_pruned:
             return []
-        size = max(1, round(self.options.audit_pruned * len(pruned)))
-        return sorted(random.Random(seed).sample(sorted(pruned), size))
+        return sorted(random.Random(self.seed).sample(pool, max(1, round(options.audit_pruned * len(pool)))))
+
+    def _room(self, wanted: list[int], limits: Limits) -> list[int]:
+        """Return what of a sample fits its part of the budget."""
+        sample: list[int] = []
+        for node in wanted:
+            if limits.fit([*sample, node], _AUDITED):
+                sample.append(node)
+        return sample

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView
+from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.select.common import Selected
+
+#: Why a community has no rating: the limit of calls, the money, the time, a call that failed, a reply that is silent.
+Why = Literal["calls", "money", "deadline", "failed", "reply"]
 
 
 class Walk(ABC):
     """A walk from the roots that asks for ratings wave by wave.
 
     `ask()` gives the calls of the next wave, each a list of communities; `tell()` takes their ratings and ends the
-    wave: a candidate that was asked for and not told is unknown. `to_state()` and `from_state()` carry it as JSON.
+    wave: a candidate that was asked for and not told is unknown. `stop()` ends the walk where it stands. What stayed
+    unrated is kept, and counted by reason. `to_state()` and `restore()` carry a walk as JSON.
     """
 
     strategy = ""
+    #: Rating calls where the options name no limit; None: no limit.
+    usual_calls: int | None = None
 
     def __init__(
         self,
@@ -38,8 +46,10 @@ class Walk(ABC):
         self.language = language or self.question.language
         self.ratings: dict[int, float | None] = {}
         self.wave: list[int] = []
-        self.calls = 0
+        self.asked = 0  # calls, as the limit counts them: what is known already takes part
+        self.calls = 0  # of the model
         self.depth = 0
+        self.unrated: Counter[str] = Counter()
 
     @property
     def done(self) -> bool:
@@ -47,19 +57,33 @@ class Walk(ABC):
         return not self.wave
 
     def ask(self) -> list[list[int]]:
-        """Return the calls of this wave."""
-        size = max(1, self.options.candidates_per_call)
+        """Return the calls of this wave, each of which is made `num_repeats` times."""
+        size = self._per_call
         return [self.wave[i : i + size] for i in range(0, len(self.wave), size)]
 
-    def tell(self, ratings: Mapping[int, float | None]) -> None:
-        """Take the ratings of this wave and go on to the next."""
-        self.calls += len(self.ask())
+    def tell(
+        self, ratings: Mapping[int, float | None], calls: int | None = None, why: Mapping[int, Why] | None = None
+    ) -> None:
+        """Take the ratings of this wave and go on to the next.
+
+        `calls`: model calls that were made, None: all. `why`: reasons of candidates that have no rating.
+        """
+        planned = len(self.ask()) * self._repeats
+        self.asked += planned
+        self.calls += planned if calls is None else calls
         asked = self.wave
         for community in asked:
-            self.ratings[community] = ratings.get(community)
+            rating = self.ratings[community] = ratings.get(community)
+            if rating is None:
+                self.unrated[(why or {}).get(community, "reply")] += 1
         self.wave = []
         self.depth += 1
         self._advance(asked)
+
+    def stop(self, why: Why) -> None:
+        """Ask for no more ratings."""
+        self._leave(self.wave, why)
+        self.wave = []
 
     @abstractmethod
     def _advance(self, asked: list[int]) -> None:
@@ -74,8 +98,10 @@ class Walk(ABC):
         return {
             "ratings": [[c, r] for c, r in sorted(self.ratings.items())],
             "wave": self.wave,
+            "asked": self.asked,
             "calls": self.calls,
             "depth": self.depth,
+            "unrated": dict(self.unrated),
             **self._more_state(),
         }
 
@@ -87,7 +113,64 @@ class Walk(ABC):
         self.ratings = {int(c): r for c, r in state["ratings"]}
         self.wave = [int(c) for c in state["wave"]]
         self.calls, self.depth = int(state["calls"]), int(state["depth"])
+        self.asked = int(state.get("asked", self.calls))  # a release before this one counted them as one
+        self.unrated = Counter(state.get("unrated", {}))
 
     def communities(self, nodes: list[int]) -> list[int]:
         """Return communities of positions."""
         return self.view.community[nodes].tolist() if nodes else []
+
+    @property
+    def _repeats(self) -> int:
+        return max(1, self.options.num_repeats)
+
+    @property
+    def _per_call(self) -> int:
+        return max(1, self.options.candidates_per_call)
+
+    def _keeps(self, community: int) -> bool:
+        """Say whether a community counts as relevant; what has no rating does."""
+        rating = self.ratings.get(community)
+        return rating is None or rating >= self.options.threshold
+
+    def _limited(self, communities: list[int]) -> list[int]:
+        """Cut candidates to the calls that are left."""
+        most = self.usual_calls if self.options.max_rating_calls is None else self.options.max_rating_calls
+        if most is None:
+            return communities
+        left = max(0, (most - self.asked) // self._repeats) * self._per_call
+        self._leave(communities[left:], "calls")
+        return communities[:left]
+
+    def _leave(self, communities: list[int], why: Why) -> None:
+        """Count candidates that stay unrated: not those below a pruned parent, which are pruned with it."""
+        view = self.view
+        above = [int(view.parent[view.node[c]]) for c in communities]
+        if kept := sum(up < 0 or self._keeps(int(view.community[up])) for up in above):
+            self.unrated[why] += kept
+
+    def _account(self) -> dict[str, Any]:
+        return {
+            "threshold": self.options.threshold,
+            "rated": self._rated(),
+            "calls": self.calls,
+            "unrated": self.unrated.total(),
+            "unrated_because": dict(self.unrated),
+        }
+
+    def _rated(self) -> int:
+        return sum(rating is not None for rating in self.ratings.values())
+
+    def _said(self) -> str:
+        """Return how many communities were rated, in words."""
+        rated = self._rated()
+        key = "why.rated_none" if not rated else "why.rated" if self.calls else "why.rated_for_nothing"
+        words = say(key, self.language, rated=rated, calls=self.calls)
+        unrated = self.unrated.total()
+        return words + (say("why.unrated", self.language, unrated=unrated) if unrated else "")
+
+    def _warnings(self) -> list[str]:
+        return [
+            say("warn.unrated", self.language, count=count, cause=say(f"unrated.{why}", self.language))
+            for why, count in sorted(self.unrated.items())
+        ]
