@@ -120,7 +120,7 @@ class AsyncClient:
     async def stream(
         self, corpus: str, question: str, options: QueryOptions | None = None
     ) -> AsyncIterator[str | Restart | Answer]:
-        """Ask; yield the answer's text as it is written, then the Answer. After a Restart the text begins again."""
+        """Ask; yield the answer's text as it is written, then the Answer; as `Client.stream`."""
         async for piece in _in_thread(lambda: self.sync.stream(corpus, question, options)):
             yield piece
 

@@ -15,7 +15,7 @@ from typing import Any
 from communitree import catalogue, listing, recovery
 from communitree.collecting import collect
 from communitree.embedded.discover import discover
-from communitree.events import Event, Restart, ending, follow, text_of
+from communitree.events import Event, Restart, ending, follow, text_of, to_the_end
 from communitree.looks import export, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
@@ -213,10 +213,9 @@ class Client:
     def stream(
         self, corpus: str, question: str, options: QueryOptions | None = None
     ) -> Iterator[str | Restart | Answer]:
-        """Ask; yield the answer's text as it is written, then the Answer. After a Restart the text begins again."""
+        """Ask; yield the text as it is written, then the Answer, whose text is what came after the last Restart."""
         job = self.submit_query(corpus, question, options).job
-        yield from text_of(self.events(job))
-        yield self.wait_answer(job)
+        yield from to_the_end(text_of(self.events(job)), lambda: self.wait_answer(job))
 
     def plan(self, corpus: str, question: str, options: QueryOptions | None = None) -> Plan:
         """Return what this question would read and cost; nothing is spent."""
@@ -232,6 +231,7 @@ class Client:
         if which == "one":
             options.selection.check()
         options = ask_defaults.fill(options, self.settings.ask, side_by_side=which == "all")
+        options.batch.check()
         chosen = options.model_copy(update={"plan_only": which}).model_dump()
         found = self._look(corpus, "plan", {"question": question, "options": chosen})
         plans = found.get("plans", [found]) if isinstance(found, dict) else found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.jobs import ENDED, Jobs
+from communitree_shared.results import Answer
 
 #: The last event of every job.
 ENDED_EVENT = "job.ended"
@@ -73,6 +74,20 @@ def text_of(events: Iterable[Event | None]) -> Iterator[str | Restart]:
         elif event.type == RESTART_EVENT and told:
             told = False
             yield Restart()
+
+
+def to_the_end(pieces: Iterable[str | Restart], wait: Callable[[], Answer]) -> Iterator[str | Restart | Answer]:
+    """Yield the pieces of an answer's text, what is missing of it, and the answer: the text is the answer's then."""
+    told = ""
+    for piece in pieces:
+        told = "" if isinstance(piece, Restart) else told + piece
+        yield piece
+    answer = wait()
+    if told and told != answer.answer:  # its worker died, or the job was cancelled
+        yield Restart()
+    if answer.answer and told != answer.answer:
+        yield answer.answer
+    yield answer
 
 
 def _value(name: str, text: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from communitree_shared.citing import check_context_name
 from communitree_shared.errors import UsageError
 
 Strategy = Literal[
@@ -206,6 +207,14 @@ class BatchOptions(_Options):
     normalize_community_weight: bool = True
     context_name: str = "Reports"
     column_delimiter: str = "|"
+
+    def check(self) -> None:
+        """Say no to a name that citations could not be read by; no validator, as for a selection.
+
+        Raises:
+            UsageError: says why, and what a name may be.
+        """
+        check_context_name(self.context_name)
 
 
 class AnswerOptions(_Options):

@@ -18,8 +18,14 @@ class _Result(BaseModel):
 
 
 class Citation(_Result):
-    """One cited report (or text unit, with the selection `texts`), checked and resolved."""
+    """One cited report (or text unit, with the selection `texts`), checked and resolved.
 
+    `kind` and `id`: as the text names it, `[Data: Reports (id)]`; a row of another kind than what was read (entities,
+    relationships, claims, or a name of none) is never verified.
+    """
+
+    kind: str = "reports"
+    id: int | None = None
     report: int | None = None
     level: int | None = None
     title: str = ""

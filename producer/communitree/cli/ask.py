@@ -70,7 +70,7 @@ FLAGS = Flags(
         "batch.include_community_rank": "Show the model each report's rank.",
         "batch.include_community_weight": "Show the model each report's weight.",
         "batch.normalize_community_weight": "Weights as shares of the largest.",
-        "batch.context_name": "The table's name in the prompt and in citations.",
+        "batch.context_name": "How reports are named in the prompt and in citations.",
         "batch.column_delimiter": "Between the table's columns.",
         "answer.map_max_tokens": "Limit of a map reply that the endpoint is told.",
         "answer.reduce_max_tokens": "Limit of the answer that the endpoint is told.",
@@ -214,6 +214,7 @@ def ask(
         )
     if not plan_all:  # which shows each selection with what it takes
         chosen.selection.check()
+    chosen.batch.check()
 
     from communitree.cli.follow import exit_code, follow_answer
     from communitree.client import Client

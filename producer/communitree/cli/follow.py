@@ -49,19 +49,25 @@ def follow_any(client: Client, job: str) -> bool | None:
 
 def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bool]:
     """Follow a query job and return its answer, and whether its text was printed already. Ctrl-C cancels it."""
-    written = False
+    written = ""
 
     def write(event: Event) -> None:
         nonlocal written
         if stream and event.type == DELTA_EVENT:
-            written = True
+            written += str(event.fields.get("text", ""))
             sys.stdout.write(str(event.fields.get("text", "")))
             sys.stdout.flush()
         elif event.type == RESTART_EVENT and written:
-            written = False  # unless it is written again, the answer is printed at the end
+            written = ""
+            _void("its stream broke. The answer begins again.")
+
+    def shown(answer: Answer) -> tuple[Answer, bool]:
+        if written and written != answer.answer:
+            _void("the job ended otherwise.")
+        elif written:
             sys.stdout.write("\n\n")
             sys.stdout.flush()
-            say("The text above is void: its stream broke. The answer begins again.")
+        return answer, bool(written) and written == answer.answer
 
     try:
         _watch(client, job, write, live=not stream)
@@ -70,12 +76,15 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
         if state in {"queued", "running"}:
             say("Others wait for the same question: the job goes on for them.")
         with contextlib.suppress(KeyboardInterrupt, TimeoutError, CommunitreeError):
-            return client.wait_answer(job, timeout=5 if state == "cancelled" else 0.1), written
+            return shown(client.wait_answer(job, timeout=5 if state == "cancelled" else 0.1))
         raise
-    if written:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    return client.wait_answer(job), written
+    return shown(client.wait_answer(job))
+
+
+def _void(why: str) -> None:
+    sys.stdout.write("\n\n")
+    sys.stdout.flush()
+    say(f"The text above is void: {why}")
 
 
 def _watch(client: Client, job: str, take: Callable[[Event], None] = lambda event: None, *, live: bool = True) -> None:

@@ -15,6 +15,10 @@ _STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "faile
 
 _CITATIONS_SHOWN = 20
 
+_SINGULAR = {
+    "reports": "report", "sources": "source", "entities": "entity", "relationships": "relationship", "claims": "claim",
+}  # fmt: skip
+
 
 def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = False) -> list[RenderableType]:
     """Return the answer, its citations with where to look on, its points if wanted, and its account."""
@@ -165,7 +169,7 @@ class _Prose:
 def _citations(citations: list[Citation]) -> Table:
     table = Table.grid(padding=(0, 2))
     for citation in citations[:_CITATIONS_SHOWN]:
-        name = f"report {citation.report}" if citation.report is not None else "source"
+        name = _cited(citation)
         where = [f"level {citation.level}"] if citation.level is not None else []
         where += (
             [f"{plural(len(citation.text_units), 'text unit')} in {listed(citation.documents, 3)}"]
@@ -177,6 +181,15 @@ def _citations(citations: list[Citation]) -> Table:
     if len(citations) > _CITATIONS_SHOWN:
         table.add_row("", "", Text(f"and {len(citations) - _CITATIONS_SHOWN:,} more", "dim"), "")
     return table
+
+
+def _cited(citation: Citation) -> str:
+    """Return what a citation names, as `report 3`."""
+    if citation.report is not None:
+        return f"report {citation.report}"
+    if citation.id is None:  # a text unit, in an answer that an earlier release has stored
+        return "source"
+    return f"{_SINGULAR.get(citation.kind, citation.kind)} {citation.id}"
 
 
 def _points(answer: Answer) -> Table:

@@ -109,12 +109,13 @@ class Jobs:
         Options that the caller did not give by name are those of the settings (see `ask_defaults`).
 
         Raises:
-            UsageError: an option stands beside a selection that would ignore it.
+            UsageError: an option stands beside a selection that would ignore it, or citations could not be read.
             CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
         options.selection.check()
         options = ask_defaults.fill(options, self.settings.ask)
+        options.batch.check()
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         if options.again:

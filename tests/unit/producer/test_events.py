@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from communitree.events import Event, Restart, ending, follow, text_of
+from communitree.events import Event, Restart, ending, follow, text_of, to_the_end
 from communitree.outcome import as_error, as_result
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError, ResultGone
-from communitree_shared.results import Answer, IndexResult
+from communitree_shared.results import Account, Answer, IndexResult, Selection
 
 
 def test_numbers_become_numbers_and_words_stay_words() -> None:
@@ -157,3 +157,24 @@ def test_pieces_before_a_restart_are_void() -> None:
     ]  # fmt: skip
     # A restart before any piece (an attempt whose predecessor told nothing) is nothing to the reader.
     assert list(text_of(events)) == ["Ha", "lf", Restart(), "Whole"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "read"),
+    [
+        (["Wh", "ole"], "Whole", ["Wh", "ole"]),
+        (["Ha", Restart(), "Whole"], "Whole", ["Ha", Restart(), "Whole"]),
+        (["Ha", "lf"], "Cancelled.", ["Ha", "lf", Restart(), "Cancelled."]),
+        (["Ha", Restart()], "Failed.", ["Ha", Restart(), "Failed."]),
+        ([], "Nothing found.", ["Nothing found."]),
+        (["Ha"], "", ["Ha", Restart()]),
+    ],
+)
+def test_a_stream_ends_with_the_text_that_the_answer_has(
+    pieces: list[str | Restart], text: str, read: list[str | Restart]
+) -> None:
+    answer = Answer(
+        job_id="j", status="answered", question="q", corpus="c", answer=text,
+        account=Account(selection=Selection(strategy="auto")),
+    )  # fmt: skip
+    assert list(to_the_end(pieces, lambda: answer)) == [*read, answer]

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.citing import check_context_name
+from communitree_shared.errors import UsageError
 from communitree_shared.options import AnswerOptions, SelectionOptions
 from communitree_shared.results import Answer, Point, QuerySettings
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
-from communitree_workers.query.citations import Resolver, check, nearest_finding
+from communitree_workers.query.citations import Checker, Resolver, check, nearest_finding
 from communitree_workers.query.map import MapPoint, MapResult
 from communitree_workers.query.points import BatchOutcome, gather_points
 from communitree_workers.query.reduce import plan_reduce
-from communitree_workers.query.references import ids_in, parts_of, reference
+from communitree_workers.query.references import find, ids_in, reference, without_references
 from communitree_workers.query.select import select
 from support.views import TreeShape, view_of
 
@@ -30,9 +32,12 @@ VIEW = view_of(SHAPE)
         ("x [Data: Reports (1, 2, +more)] y", [1, 2]),
         ("[Data: Report 7]", [7]),
         ("[Reports (3)]", [3]),
-        ("[data: reports(4,5); Sources (6)]", [4, 5, 6]),
+        ("[data: reports(4,5); Sources (6)]", [4, 5]),
+        ("[Data: Community Reports 4 and 5]", [4, 5]),
+        ("[Report](page.html) and [Data: Reports ()]", []),
         ("【数据：报告（1、2，+更多）】", [1, 2]),
         ("［来源：报告（８）］", [8]),
+        ("【数据：实体（1、2）；关系（3）和报告（4）】", [4]),
         ("[Data: Reports (2-4)]", [2, 3, 4]),
         ("[Data: Reports (1), Reports (2)]", [1, 2]),
         ("[1] and [note] and (Reports 5) and [see 7]", []),
@@ -47,7 +52,51 @@ def test_references_are_written_in_one_form() -> None:
     assert reference([3, 1, 3]) == "[Data: Reports (3, 1)]"
     assert reference(range(9), "Sources") == "[Data: Sources (0, 1, 2, 3, 4, +more)]"
     assert reference([]) == ""
-    assert parts_of("[Data: Reports (1, +more); Sources (2)]") == [("reports", [1], True), ("sources", [2], False)]
+
+
+def kinds(text: str, context: str = "Reports") -> list[tuple[str, tuple[int, ...], bool]]:
+    return [tuple(part) for found in find(text, context) for part in found.parts]  # type: ignore[misc]
+
+
+def test_each_part_of_a_reference_is_of_its_kind() -> None:
+    assert kinds("[Data: Reports (1, +more); Sources (2)]") == [("reports", (1,), True), ("sources", (2,), False)]
+    assert kinds("【数据：实体（1、2）；关系（3），声明（4）和来源（5）】") == [
+        ("entities", (1, 2), False), ("relationships", (3,), False), ("claims", (4,), False), ("sources", (5,), False),
+    ]  # fmt: skip
+    assert kinds("[Data: Text Units 1, 2; Covariates 3]") == [("sources", (1, 2), False), ("claims", (3,), False)]
+    assert kinds("[Data: Annexes (9)]") == [("Annexes", (9,), False)]  # a name of no kind is none of the reports
+    assert kinds("[Annexes (9)]") == []
+    assert kinds(f"[Data: Reports ({'9' * 5000})]") == [("reports", (int("9" * 18),), False)]
+
+
+@pytest.mark.parametrize("name", ["Dossiers", "Board Reports", "档案", "Case files"])
+def test_reports_go_by_the_name_asked_for_and_by_their_own(name: str) -> None:
+    text = f"A. {reference([1, 2], name)} B. [{name.lower()} 3] C. [Data: Reports (4); Entities (5)]"
+    assert ids_in(text, name) == [1, 2, 3, 4]
+    assert without_references(text, name) == "A.  B.  C. "
+    checked = check(text, [used("a b c", 1, 2, 3, 4)], "en", name)
+    assert checked.cited == [1, 2, 3, 4]
+    assert checked.text.startswith(f"A. [Data: {name} (1, 2)]")
+    assert checked.unverified == [("entities", 5)]
+
+
+@given(st.text(max_size=30))
+def test_a_name_is_refused_or_read_again(name: str) -> None:
+    try:
+        check_context_name(name)
+    except UsageError:
+        return
+    assert ids_in(f"x {reference([7, 8], name)}", name) == [7, 8]
+    assert ids_in("x [Data: Entities (1); Sources (2); Claims (3); Relationships (4); Reports (5)]", name) == [5]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "  ", "Entities", "entity", "Sources", "text  units", "关系", "Claims", "A (1)", "a;b", "a\nb", "7", "R 7"],
+)
+def test_a_name_that_cannot_be_told_apart_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="context_name"):
+        check_context_name(name)
 
 
 def used(text: str, *reports: int) -> Point:
@@ -57,14 +106,38 @@ def used(text: str, *reports: int) -> Point:
 def test_unverified_ids_are_marked_and_counted() -> None:
     checked = check("So. [Data: Reports (2, 99)]\nAnd 【报告（98）】", [used("so", 2)], "en")
     assert checked.text == "So. [Data: Reports (2, 99 unverified)]\nAnd [Data: Reports (98 unverified)]"
-    assert (checked.cited, checked.unverified) == ([2], [99, 98])
+    assert (checked.cited, checked.unverified) == ([2], [("reports", 99), ("reports", 98)])
     assert "未核实" in check("甲。[Data: Reports (99)]", [used("甲", 2)], "zh").text
 
 
 def test_a_point_that_is_not_used_verifies_nothing() -> None:
     point = used("so", 2)
     point.used = False
-    assert check("So. [Data: Reports (2)]", [point], "en").unverified == [2]
+    assert check("So. [Data: Reports (2)]", [point], "en").unverified == [("reports", 2)]
+
+
+@pytest.mark.parametrize(
+    ("context", "text", "shown", "cited", "unverified"),
+    [
+        ("Reports", "[Data: Entities (5)]", "[Data: Entities (5 unverified)]", [], [("entities", 5)]),
+        ("Reports", "[Data: Reports (2); Entities (5, 7)]",
+         "[Data: Reports (2); Entities (5 unverified, 7 unverified)]", [2], [("entities", 5), ("entities", 7)]),
+        ("Reports", "[Data: Reports (2), Sources (4)]", "[Data: Reports (2); Sources (4 unverified)]", [2],
+         [("sources", 4)]),
+        ("Reports", "【数据：关系（2）；报告（4）】", "[Data: Reports (4); Relationships (2 unverified)]", [4],
+         [("relationships", 2)]),
+        ("Sources", "[Data: Reports (2)]", "[Data: Reports (2 unverified)]", [], [("reports", 2)]),
+        ("Sources", "[Data: Sources (2); Reports (2)]", "[Data: Sources (2); Reports (2 unverified)]", [2],
+         [("reports", 2)]),
+        ("Reports", "[Data: Annexes (2)]", "[Data: Annexes (2 unverified)]", [], [("Annexes", 2)]),
+    ],
+)  # fmt: skip
+def test_a_row_of_another_kind_is_never_verified(
+    context: str, text: str, shown: str, cited: list[int], unverified: list[tuple[str, int]]
+) -> None:
+    checked = check(f"So. {text}", [used("so", 2, 4)], "en", context)
+    assert checked.text == f"So. {shown}"
+    assert (checked.cited, checked.unverified) == (cited, unverified)
 
 
 def test_at_most_five_ids_are_shown_and_more_stands_for_the_rest() -> None:
@@ -78,6 +151,33 @@ def test_marks_are_stable_when_checked_again() -> None:
     points = [used("so", 2)]
     once = check("So. [Data: Reports (2, 99)]", points, "en")
     assert check(once.text, points, "en").text == once.text
+
+
+PASSAGES = st.lists(
+    st.sampled_from(["ships sail far ", "[Data: Reports (1, 2)]", "[Data: Reports (2, +more); Entities (4)]", "[", "]",
+                     "\n", "  ", "【报告（9）】", "[Data: ", "Reports (", "船。"]),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@given(PASSAGES, st.data())
+def test_a_text_is_checked_alike_in_pieces_and_whole(text: str, data: st.DataObject) -> None:
+    points = [used("ships sail far", 1, 2, 3), used("bridges", 3)]
+    whole, checker, shown = check(text, points, "en"), Checker(points, "en"), ""
+    at = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    for start, end in zip([0, *at], [*at, len(text)], strict=True):
+        shown += checker.feed(text[start:end])
+        assert whole.text.startswith(shown)
+    assert checker.close() == whole
+
+
+def test_what_a_stream_shows_lags_behind_by_an_open_bracket_at_most() -> None:
+    checker = Checker([used("so", 2)], "en")
+    pieces = ("So", " it [Da", "ta: Reports (2, 9", "9)] is ", "[x\n", "y [")
+    assert [checker.feed(piece) for piece in pieces] == [
+        "So", " it ", "", "[Data: Reports (2, 99 unverified)] is", " [x", "\ny ",
+    ]  # fmt: skip
+    assert checker.close().text == "So it [Data: Reports (2, 99 unverified)] is [x\ny ["
 
 
 def test_citations_lead_to_text() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,15 @@ def test_an_unreadable_score_costs_only_its_own_point(bad: Any) -> None:
     assert [p.score for p in result.points] == [None, 33]
     assert result.points[0].text == "d"
     assert result.repaired >= 1
+
+
+def test_references_in_a_description_are_read_by_kind_and_leave_none_behind() -> None:
+    quoted = "Ships [Data: Entities (5); Relationships (7)] sail [Data: Sources (5)] [Data: Reports (7)]."
+    (read,) = parse_points({"points": [point(quoted)]}, BATCH).points
+    assert (read.text, read.reports, read.unverified) == ("Ships sail.", [3, 7], [])
+    named = replace(BATCH, context_name="Board Reports")
+    (read,) = parse_points({"points": [point("Ships sail [Data: Board Reports (5)].")]}, named).points
+    assert (read.text, read.reports) == ("Ships sail.", [3, 5])
 
 
 def test_shares_are_scaled_only_when_the_whole_reply_has_them() -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from communitree_shared.results import Point
 from communitree_workers.query import telling
-from communitree_workers.query.telling import Telling, tell_whole
+from communitree_workers.query.citations import Checker, check
+from communitree_workers.query.telling import Telling, Writing, tell_whole
 
 
 class Context:
@@ -89,5 +91,38 @@ async def test_a_break_at_the_end_leaves_nothing_standing() -> None:
 
 async def test_a_text_that_is_there_already_is_told_in_one_piece() -> None:
     context = Context()
-    await tell_whole(context, "whole")  # type: ignore[arg-type]
+    told = Telling(context)  # type: ignore[arg-type]
+    await tell_whole(told, "whole")
+    await told.settle("whole")
     assert context.events == [("answer.delta", "whole")]
+
+
+async def test_a_text_that_became_another_is_taken_back() -> None:
+    context = Context()
+    told = Telling(context)  # type: ignore[arg-type]
+    await tell_whole(told, "half")
+    await told.settle("> Note\n\nwhole")
+    assert context.events == [("answer.delta", "half"), ("answer.restart", ""), ("answer.delta", "> Note\n\nwhole")]
+
+
+@pytest.mark.parametrize("whole", [None, "Thought away [Data: Reports (2)]."])
+async def test_a_stream_shows_the_note_and_the_marks_that_the_answer_has(whole: str | None) -> None:
+    point = Point(text="so", score=50, batch=0, reports=[2], used=True)
+    context = Context()
+    told = Telling(context)  # type: ignore[arg-type]
+    writing = Writing(told, "> Note\n\n", lambda: Checker([point], "en"))
+    teller = asyncio.create_task(told.tell())
+    pieces = ["Void [Da", None, "\nSo", " [Data: Rep", "orts (2, 9)", "]. And", " [Data: Entities (5)]\n"]
+    for piece in pieces:
+        if piece is None:
+            writing.restart()
+        else:
+            writing.take(piece)
+        await asyncio.sleep(0.05)
+    text = "".join(piece or "" for piece in pieces[2:]) if whole is None else whole
+    checked = writing.close(text)
+    told.done.set()
+    await teller
+    assert checked == check(text, [point], "en")
+    assert shown(context.events) == told.text == f"> Note\n\n{checked.text}"
+    assert [kind for kind, _ in context.events].count("answer.restart") == (1 if whole is None else 2)

@@ -31,7 +31,7 @@ class Reduced:
     """What the reduce gave: the text (None: no reduce call, or it failed for `cause`), shortened points.
 
     A text and a `cause`: the model failed, and the built-in one has arranged the points instead. `lost`: points that
-    are not in the text, because condensing them failed for `lost_cause`.
+    are not in the text, because condensing them failed for `lost_cause`. `checked`: the text, its citations checked.
     """
 
     text: str | None = None
@@ -39,6 +39,7 @@ class Reduced:
     shortened: int = 0
     lost: int = 0
     lost_cause: str = ""
+    checked: Checked | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def build_answer(
     checked = Checked("")
     in_answer = 0
     if reduced.text is not None and status in ("answered", "partial") and wanted:
-        checked = check(reduced.text, gathered.points, language, context)
+        checked = reduced.checked or check(reduced.text, gathered.points, language, context)
         in_answer = mark_in_answer(gathered.points, checked, language)
     else:
         for point in gathered.points:
@@ -181,6 +182,19 @@ def _bare(cause: str) -> str:
     return cause.rstrip(".。 ")
 
 
+def opening(outcomes: Sequence[BatchOutcome], reduced: Reduced, language: str) -> str:
+    """Return the notes that stand before the text of an answer that is not whole; "" where it is."""
+    failed, notes = sum(o.status == "failed" for o in outcomes), []
+    if failed:
+        values = {"batches": len(outcomes), "failed": failed, "answered": len(outcomes) - failed}
+        notes.append(say("state.partial", language, cause=causes(outcomes, language), **values))
+    if reduced.lost:
+        notes.append(say("state.reduce_part", language, count=reduced.lost, cause=_bare(reduced.lost_cause)))
+    if reduced.cause:
+        notes.append(say("state.reduce_by_hand", language, cause=_bare(reduced.cause)))
+    return "".join(f"> {line}\n" for line in notes) + "\n" if notes else ""
+
+
 def _words(
     status: QueryStatus,
     outcomes: Sequence[BatchOutcome],
@@ -195,15 +209,8 @@ def _words(
         "batches": batches.total, "answered": batches.answered, "failed": batches.failed,
         "reports": account.reports.selected, "cause": causes(outcomes, language),
     }  # fmt: skip
-    if status == "answered":
-        return checked.text
-    if status == "partial" and checked.text:
-        told = [say("state.partial", language, **values)] if batches.failed else []
-        if reduced.lost:
-            told.append(say("state.reduce_part", language, count=reduced.lost, cause=_bare(reduced.lost_cause)))
-        if reduced.cause:
-            told.append(say("state.reduce_by_hand", language, cause=_bare(reduced.cause)))
-        return "".join(f"> {line}\n" for line in told) + f"\n{checked.text}"
+    if status == "answered" or (status == "partial" and checked.text):
+        return opening(outcomes, reduced, language) + checked.text
     if status == "partial" and batches.failed:
         return say("state.partial_nothing", language, **values)
     if status == "partial":
@@ -232,6 +239,8 @@ def _warnings(header: Header, account: Account, reduced: Reduced, status: QueryS
         out.append(say("warn.shortened", language, count=reduced.shortened))
     if account.citations.unverified:
         out.append(say("warn.unverified", language, count=account.citations.unverified))
+    if reduced.text is not None and status in ("answered", "partial") and not account.citations.verified:
+        out.append(say("warn.uncited", language))
     # No advice where it does not help: the built-in model finds the same again, and text units are not read again.
     helps = not built_in and not header.again and account.selection.strategy != "texts"
     if account.reports.silent and status in ("answered", "partial") and helps:

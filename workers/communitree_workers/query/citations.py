@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
+from communitree_shared.citing import label_of
 from communitree_shared.results import Citation, Point
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
-from communitree_workers.query.references import REFERENCE, SHOWN, parts_of, reference
+from communitree_workers.query.references import CLOSING, OPENING, SHOWN, Part, bracketed, find, own_kind, section
 from communitree_workers.text.words import terms
 
 #: Text units that one citation names: the ones its report's evidence mentions most.
 UNITS = 20
 #: A point is in the answer when a passage that cites it has at least this share of its words.
 _SHARED_WORDS = 0.3
+#: What ends a reference, or shows that an opened bracket is none.
+_ENDS = re.compile(rf"[{re.escape(CLOSING)}\n]")
 
 #: What finds the text units behind a report's statement; see `Resolver`.
 Locate = Callable[[int, str], list[str]]
@@ -27,59 +31,122 @@ Locate = Callable[[int, str], list[str]]
 class Checked:
     """An answer with its references in one form and the unverified ones marked.
 
-    `cited`: ids that points support, in order; `unverified`: ids that none does; `passages`: parts of the text with
-    the ids they cite.
+    `cited`: ids that points support, in order; `unverified`: (kind, id) of what none does; `passages`: parts of the
+    text with the ids they cite.
     """
 
     text: str
     cited: list[int] = field(default_factory=list)
-    unverified: list[int] = field(default_factory=list)
+    unverified: list[tuple[str, int]] = field(default_factory=list)
     passages: list[tuple[str, list[int]]] = field(default_factory=list)
 
 
 def check(answer: str, points: Sequence[Point], language: str, context: str = "Reports") -> Checked:
-    """Check each reference of an answer against the points that were used.
+    """Check each reference of an answer; see `Checker`."""
+    return Checker(points, language, context).whole(answer)
 
-    An id that no used point rests on is marked in the text. `+more` stands for the other reports of the points that
-    the passage states. A reference shows at most five ids.
+
+class Checker:
+    """Checks an answer while it is written: a stream shows the text that the answer will have, marks included.
+
+    An id that no used point rests on is marked in the text, and so is every row of another kind than the points' own:
+    an answer may cite nothing else. `+more` stands for the other reports of the points that its line has stated so
+    far. A reference shows at most five ids.
     """
-    known = {id for point in points if point.used for id in point.reports}
-    result = Checked("")
-    mark = say("mark.unverified", language)
 
-    def rewrite(passage: str) -> str:
-        out, last = [], 0
-        cited: list[int] = []
-        for match in REFERENCE.finditer(passage):
-            ids = [id for _, numbers, _ in parts_of(match.group()) for id in numbers]
-            more = any(flag for _, _, flag in parts_of(match.group()))
-            good = [id for id in dict.fromkeys(ids) if id in known]
-            bad = [id for id in dict.fromkeys(ids) if id not in known]
-            if more:
-                stated = _stated(passage, [p for p in points if p.used and set(p.reports) & set(good)])
-                good += [id for point in stated for id in point.reports]
-                good = list(dict.fromkeys(good))
-            cited += good
-            result.unverified += bad
-            shown = max(0, SHOWN - len(bad))
-            text = reference(good, context, shown=shown or 1, marked=[f"{id} {mark}" for id in bad])
-            out += [passage[last : match.start()], text]
-            last = match.end()
-        out.append(passage[last:])
-        result.cited += cited
-        if cited:
-            result.passages.append((REFERENCE.sub("", passage), list(dict.fromkeys(cited))))
-        return "".join(out)
+    def __init__(self, points: Sequence[Point], language: str, context: str = "Reports") -> None:
+        """`context`: how the points' reports are named in citations."""
+        self._points = [point for point in points if point.used]
+        self._known = {id for point in self._points for id in point.reports}
+        self._context, self._kind = context, own_kind(context)
+        self._mark = say("mark.unverified", language)
+        self._held = ""  # what may be the beginning of a reference, or the blanks at the end
+        self._said: list[str] = []  # the line so far, without references
+        self._cited: list[int] = []  # the ids that it cites
+        self._out: list[str] = []
+        self._result = Checked("")
 
-    result.text = "\n".join(rewrite(line) for line in answer.strip().split("\n"))
-    result.cited = list(dict.fromkeys(result.cited))
-    result.unverified = [id for id in dict.fromkeys(result.unverified) if id not in set(result.cited)]
-    return result
+    def feed(self, piece: str) -> str:
+        """Take the next piece; return what is certain of the checked text, and was not returned before."""
+        text = self._held + piece
+        if not self._out:
+            text = text.lstrip()
+        ready = len(text.rstrip())
+        for bracket in OPENING:  # a reference does not run over lines, nor over another bracket
+            at = text.rfind(bracket)
+            if at >= 0 and not _ENDS.search(text, at + 1):
+                ready = min(ready, at)
+        self._held = text[ready:]
+        return self._take(text[:ready])
+
+    def whole(self, text: str) -> Checked:
+        """Check a text that is there already."""
+        self.feed(text)
+        return self.close()
+
+    def close(self) -> Checked:
+        """Return the whole; nothing can be fed afterwards."""
+        self._take(self._held.rstrip())
+        self._end_line()
+        result = self._result
+        result.text = "".join(self._out)
+        result.cited = list(dict.fromkeys(result.cited))
+        own = {(self._kind, id) for id in result.cited}
+        result.unverified = [row for row in dict.fromkeys(result.unverified) if row not in own]
+        return result
+
+    def _take(self, text: str) -> str:
+        start = len(self._out)
+        for n, line in enumerate(text.split("\n")):
+            if n:
+                self._end_line()
+                self._out.append("\n")
+            last = 0
+            for found in find(line, self._context):
+                self._say(line[last : found.start])
+                self._out.append(self._judged(found.parts))
+                last = found.end
+            self._say(line[last:])
+        return "".join(self._out[start:])
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._said.append(text)
+            self._out.append(text)
+
+    def _end_line(self) -> None:
+        if self._cited:
+            self._result.cited += self._cited
+            self._result.passages.append(("".join(self._said), list(dict.fromkeys(self._cited))))
+        self._said, self._cited = [], []
+
+    def _judged(self, parts: Sequence[Part]) -> str:
+        """Return a reference in the form that it has in the answer."""
+        ids = list(dict.fromkeys(id for part in parts if part.kind == self._kind for id in part.ids))
+        good = [id for id in ids if id in self._known]
+        bad = [id for id in ids if id not in self._known]
+        if good and any(part.more for part in parts if part.kind == self._kind):
+            near = [point for point in self._points if not set(good).isdisjoint(point.reports)]
+            stated = _stated("".join(self._said), near)
+            good = list(dict.fromkeys([*good, *(id for point in stated for id in point.reports)]))
+        self._cited += good
+        marked = [f"{id} {self._mark}" for id in bad]
+        sections = [section(self._context, good, shown=max(1, SHOWN - len(bad)), marked=marked)]
+        self._result.unverified += [(self._kind, id) for id in bad]
+        others: dict[str, list[int]] = {}
+        for part in parts:
+            if part.kind != self._kind:
+                others.setdefault(part.kind, []).extend(part.ids)
+        for kind, rows in others.items():
+            marked = [f"{id} {self._mark}" for id in dict.fromkeys(rows)]
+            sections.append(section(label_of(kind), [], marked=marked))
+            self._result.unverified += [(kind, id) for id in rows]
+        return bracketed(sections)
 
 
-def _stated(passage: str, points: Sequence[Point]) -> list[Point]:
-    said = _words(REFERENCE.sub("", passage))
-    return [point for point in points if _share(_words(point.text), said) >= _SHARED_WORDS]
+def _stated(said: str, points: Sequence[Point]) -> list[Point]:
+    words = _words(said)
+    return [point for point in points if _share(_words(point.text), words) >= _SHARED_WORDS]
 
 
 def _share(words: frozenset[str], said: frozenset[str]) -> float:
@@ -149,19 +216,24 @@ class Resolver:
     def citation(self, id: int, *, verified: bool, kind: str, statements: Iterable[str] = ()) -> Citation:
         """Return a citation with the text units and documents it leads to; an unverified one leads nowhere."""
         view = self.view
+        if kind not in ("reports", "sources"):
+            return Citation(kind=kind, id=id)
         if kind == "sources":
             units = [view.unit_node[id]] if id in view.unit_node else []
             return Citation(
+                kind=kind,
+                id=id,
                 title=self._documents(units)[0] if units else "",
                 verified=verified and bool(units),
                 text_units=[view.unit_key[u] for u in units] if verified else [str(id)],
                 documents=self._documents(units) if verified else [],
             )
         if id not in view.node:
-            return Citation(report=id, verified=False)
+            return Citation(id=id, report=id, verified=False)
         node = view.node[id]
         units = self.report(id, statements) if verified else []
         return Citation(
+            id=id,
             report=id,
             level=int(view.level[node]),
             title=view.titles[node],
@@ -187,7 +259,7 @@ def cite(checked: Checked, resolver: Resolver, kind: str) -> list[Citation]:
         for id in ids:
             statements.setdefault(id, []).append(text)
     out = [resolver.citation(id, verified=True, kind=kind, statements=statements.get(id, ())) for id in checked.cited]
-    return out + [resolver.citation(id, verified=False, kind=kind) for id in checked.unverified]
+    return out + [resolver.citation(id, verified=False, kind=kind) for kind, id in checked.unverified]
 
 
 def nearest_finding(findings: Sequence[tuple[str, str]], statement: str) -> int | None:

@@ -15,8 +15,8 @@ from communitree_shared.results import Account, Answer, QuerySettings, Selection
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
-from communitree_workers.query.citations import Resolver
+from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce, opening
+from communitree_workers.query.citations import Checker, Resolver
 from communitree_workers.query.extractive_answer import write_answer
 from communitree_workers.query.phrases import say
 from communitree_workers.query.points import BatchOutcome, Gathered, gather_points
@@ -32,7 +32,7 @@ from communitree_workers.query.reduce import (
 )
 from communitree_workers.query.shell import answer_language, asked, load_selected, load_view
 from communitree_workers.query.sources import FindingSources
-from communitree_workers.query.telling import Telling, tell_whole
+from communitree_workers.query.telling import Telling, Writing, tell_whole
 from communitree_workers.query.timing import PHASES, Stages, seconds
 from communitree_workers.query.walking import rating_usage, rewriting_usage
 from communitree_workers.query.writing import write_once
@@ -59,7 +59,7 @@ async def reduce(context: UnitContext) -> Outcome:
             reduced = replace(await context.to_thread(answer.by_hand), cause=error.message)
     record, stages = await kept
     built = await context.to_thread(answer.build, reduced, record, stages)
-    await answer.told()  # all pieces stand before the job's end
+    await answer.told(built)  # all pieces stand before the job's end
     await context.to_thread(write_once, context, record, built, answer.options)
     return Outcome()
 
@@ -113,6 +113,7 @@ class _Reduce:
         self.why = ""
         self.wanted = needs_reduce(self.outcomes, self.gathered)
         self.plan = ReducePlan()
+        self._telling: Telling | None = None
         self._teller: asyncio.Task[None] | None = None
 
     def _ranks(self) -> dict[int, float]:
@@ -142,7 +143,9 @@ class _Reduce:
         answer, question = self.options.answer, self.question
         if self.models["reduce"] == EXTRACTIVE:
             reduced = await self.context.to_thread(self.by_hand)
-            self._teller = tell_whole(self.context, reduced.text or "")
+            text = reduced.checked.text if reduced.checked else ""
+            self._telling = Telling(self.context)
+            self._teller = tell_whole(self._telling, opening(self.outcomes, reduced, self.language) + text)
             return reduced
         plan = self.plan
         if plan.rerate:
@@ -152,11 +155,11 @@ class _Reduce:
         try:
             blocks = await self._condense(plan)
             messages = reduce_messages(blocks, question, answer, self.language, self.options.prompts, self.name)
-            text = await self._stream(messages)
+            lost = self.gathered.dropped - before
+            reduced = Reduced(shortened=len(plan.shortened), lost=lost, lost_cause=self.why)
+            return await self._stream(messages, reduced)
         finally:
             self.usage["reduce"] = self.call.spent
-        lost = self.gathered.dropped - before
-        return Reduced(text=text, shortened=len(plan.shortened), lost=lost, lost_cause=self.why)
 
     def planned(self, *, rerate: bool = False, ratings: dict[int, float | None] | None = None) -> ReducePlan:
         """Pack the points into reduce calls; with `rerate` a joint rating of the best of them may come first."""
@@ -192,7 +195,10 @@ class _Reduce:
         else:
             titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
         text = write_answer(points, self.question, answer, self.language, titles, self.name)
-        return Reduced(text=text, shortened=len(plan.shortened))
+        return Reduced(text=text, shortened=len(plan.shortened), checked=self._checked_by().whole(text))
+
+    def _checked_by(self) -> Checker:
+        return Checker(self.gathered.points, self.language, self.name)
 
     async def _condense(self, plan: ReducePlan) -> list[str]:
         """Rounds of the tree: condense each group, until one prompt holds what is left.
@@ -238,35 +244,35 @@ class _Reduce:
         reply = await self.context.services.models.complete("reduce", chat, self.call)
         return reply.text
 
-    async def _stream(self, messages: list[dict[str, str]]) -> str:
+    async def _stream(self, messages: list[dict[str, str]], reduced: Reduced) -> Reduced:
         """Ask for the answer, telling its pieces as they come; who follows is told when they begin again."""
         answer = self.options.answer
-        told = Telling(self.context)
+        told = self._telling = Telling(self.context)
+        writing = Writing(told, opening(self.outcomes, reduced, self.language), self._checked_by)
         chat = ChatRequest(
-            messages=messages,
-            max_tokens=answer.reduce_max_tokens,
-            temperature=answer.reduce_temperature,
-            seed=self.options.seed,
-            reply_words=answer.reduce_max_length,
-            on_token=told.pieces.append,
-            on_restart=told.restart,
-        )
+            messages=messages, max_tokens=answer.reduce_max_tokens, temperature=answer.reduce_temperature,
+            seed=self.options.seed, reply_words=answer.reduce_max_length, on_token=writing.take,
+            on_restart=writing.restart,
+        )  # fmt: skip
         teller = asyncio.get_running_loop().create_task(told.tell())
         try:
             reply = await self.context.services.models.complete("reduce", chat, self.call)
+            checked = writing.close(reply.text)
         except BaseException:
-            told.restart()  # what was told is no part of an answer
+            writing.restart()  # what was told is no part of an answer
             told.done.set()
             await teller
             raise
         told.done.set()
         self._teller = teller
-        return reply.text
+        return replace(reduced, text=reply.text, checked=checked)
 
-    async def told(self) -> None:
-        """Wait until the last piece of the answer has been told."""
+    async def told(self, built: Answer) -> None:
+        """Wait until the answer's text has been told, and nothing else stands: it may have become another one."""
         if self._teller is not None:
             await self._teller
+        if self._telling is not None:
+            await self._telling.settle(built.answer)
 
     def _sources(self) -> FindingSources | None:
         """What leads from a citing sentence to its text; made once for a version and process."""

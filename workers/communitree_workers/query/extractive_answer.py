@@ -12,7 +12,7 @@ from communitree_workers.query.map import words
 from communitree_workers.query.phrases import say
 from communitree_workers.query.question import Question, read_question
 from communitree_workers.query.reading import join, sentences
-from communitree_workers.query.references import reference
+from communitree_workers.query.references import reference, without_references
 from communitree_workers.query.response import Form, known_form
 
 #: Groups that are told at length, and those only named, by form of the answer.
@@ -147,7 +147,7 @@ def _brief(title: str) -> str:
 
 
 def _plain(title: str) -> str:
-    return title.strip().rstrip(".。")
+    return without_references(title).strip().rstrip(".。")  # those of a title are no citations of the answer
 
 
 def listed(names: Sequence[str], language: str, *, flat: bool = False) -> str:

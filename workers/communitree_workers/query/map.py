@@ -15,7 +15,7 @@ from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_shared.tokens import count
 from communitree_workers.prompts import language_name, load
 from communitree_workers.query.batch import Batch
-from communitree_workers.query.references import REFERENCE, ids_in
+from communitree_workers.query.references import OPENING, ids_in, without_references
 
 #: Tokens that chat formats put around two messages.
 _CHAT_OVERHEAD = 16
@@ -29,7 +29,7 @@ _REPORTS = ("reports", "report_ids", "ids", "sources", "citations", "references"
 _OVERVIEW = ("overview", "概览", "anchors")
 
 #: What a reference begins with.
-_BRACKET = re.compile(r"[\[【〔［]")
+_BRACKET = re.compile(f"[{re.escape(OPENING)}]")
 _BEFORE_STOP = re.compile(r"\s+([.,;:!?。，；：！？、])")
 _BLANKS = re.compile(r"[ \t]{2,}")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -196,7 +196,7 @@ def parse_points(value: Any, batch: Batch) -> MapResult:
         raise BadInput(f"The reply has no points: {str(value)[:120]}", hint="The model ignored the reply's shape.")
     table, shown = set(batch.ids), set(batch.anchors)
     for row in rows:
-        point = _point(row, table, shown, result)
+        point = _point(row, table, shown, result, batch.context_name)
         if point is not None:
             result.points.append(point)
     _scale(result, _overview_of(value))
@@ -251,7 +251,7 @@ def _overview_of(value: Any) -> Iterator[tuple[int, Any]]:
                 yield id, _get(row, _SCORE)
 
 
-def _point(row: Any, table: set[int], shown: set[int], result: MapResult) -> MapPoint | None:
+def _point(row: Any, table: set[int], shown: set[int], result: MapResult, context: str) -> MapPoint | None:
     if isinstance(row, str):
         result.repaired += 1
         row = {"description": row, "score": None}
@@ -264,12 +264,12 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult) -> Map
     text = "" if text is None else str(text)
     score, mended = read_score(_get(row, _SCORE))
     result.repaired += mended
-    written = ids_in(text) if _BRACKET.search(text) else ()
+    written = ids_in(text, context) if _BRACKET.search(text) else ()
     named = list(dict.fromkeys([*_ids(_get(row, _REPORTS)), *written]))
     known = [id for id in named if id in table]
     in_overview = [id for id in named if id in shown and id not in table]
     return MapPoint(
-        text=_without_references(text),
+        text=_without_references(text, context),
         score=score,
         reports=known or in_overview,
         unverified=[id for id in named if id not in table and id not in shown],
@@ -277,8 +277,8 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult) -> Map
     )
 
 
-def _without_references(text: str) -> str:
-    clean = REFERENCE.sub("", text) if _BRACKET.search(text) else text
+def _without_references(text: str, context: str) -> str:
+    clean = without_references(text, context)  # of any kind: those inside a report are no citations of this point
     return _BLANKS.sub(" ", _BEFORE_STOP.sub(r"\1", clean)).strip()
 
 

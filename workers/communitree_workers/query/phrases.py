@@ -197,6 +197,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "{count:citation in the answer is|citations in the answer are} marked: no used point rests on what they name.",
         "答案中有 {count} 处引用没有要点依据，已标出。",
     ),
+    "warn.uncited": (
+        "The answer cites nothing that was read: none of its statements can be checked. The points are listed.",
+        "答案没有引用任何读过的内容，其中的陈述都无法核实。要点已列出。",
+    ),
     "warn.overview_only": (
         "{count:used point rests|used points rest} on the overview alone, not on a report that was read.",
         "有 {count} 条采用的要点只依据概览，不依据所读的报告。",
