@@ -11,7 +11,7 @@ from communitree_shared.results import Point
 from communitree_shared.tokens import count
 from communitree_workers.query import rows as r
 from communitree_workers.query.batch import Batch
-from communitree_workers.query.extractive import map_reply, question_weights, rate_reply, rewrite_reply
+from communitree_workers.query.extractive import map_reply, question_matcher, rate_reply, rewrite_reply
 from communitree_workers.query.extractive_answer import write_answer
 from communitree_workers.query.lexicon import Lexicon
 from communitree_workers.query.map import parse_points
@@ -70,7 +70,7 @@ def points(batch: Batch, question: str) -> list[Point]:
 
 def answer(batch: Batch, question: str, language: str = "en", **options: str) -> str:
     titles = {int(c["id"]): c["title"] for c in batch.cells()}
-    return write_answer(points(batch, question), question, AnswerOptions(**options), language, titles)  # type: ignore[arg-type]
+    return write_answer(points(batch, question), read_question(question), AnswerOptions(**options), language, titles)  # type: ignore[arg-type]
 
 
 def test_a_question_about_something_finds_it_and_cites_its_report() -> None:
@@ -89,9 +89,26 @@ def test_something_absent_gives_no_points() -> None:
 
 def test_words_the_corpus_does_not_know_weigh_the_most() -> None:
     lexicon = Lexicon.build([["power", "harbour"], ["power"], ["power"], ["apple"]])
-    weights = question_weights("Is there nuclear power?", lexicon)
+    weights = question_matcher(read_question("Is there nuclear power?", lexicon), lexicon).weights
     assert weights["nuclear"] > weights["power"]
-    assert map_reply(ENGLISH, "Is there a nuclear harbour?", AnswerOptions(), weights)["points"] == []
+    assert map_reply(ENGLISH, "Is there a nuclear harbour?", AnswerOptions(), lexicon)["points"] == []
+
+
+def test_a_word_that_a_chinese_corpus_does_not_know_hides_nothing() -> None:
+    lexicon = Lexicon.build([["贾宝玉", "宝玉", "林黛玉", "黛玉"], ["薛宝钗", "薛家"], ["贾母", "喜欢"], ["薛家"]])
+    found = map_reply(CHINESE, "宝玉的性格怎么样？", AnswerOptions(), lexicon)["points"]
+    assert "贾宝玉与林黛玉自幼相识" in found[0]["description"]
+    assert map_reply(CHINESE, "孙悟空的性格怎么样？", AnswerOptions(), lexicon)["points"] == []
+    ratings = rate_reply([(1, "宝玉衔玉而生"), (2, "薛家进京")], "宝玉的性格怎么样？", lexicon)["ratings"]
+    assert [row["rating"] for row in ratings] == [5, 0]
+
+
+def test_a_chinese_verb_weighs_less_than_the_name_beside_it() -> None:
+    lexicon = Lexicon.build([["贾母"], ["贾母"], ["贾母", "喜欢"], ["薛家"]])
+    weights = question_matcher(read_question("贾母喜欢谁？", lexicon), lexicon).weights
+    assert weights["喜欢"] < 0.75
+    technical = question_matcher(read_question("借用是什么？", lexicon), lexicon).weights
+    assert technical == {"借用": 1.2}
 
 
 def test_a_general_question_gives_the_big_themes_first() -> None:
@@ -119,7 +136,9 @@ def test_a_general_question_gives_the_big_themes_first() -> None:
 )
 def test_long_titles_are_told_briefly_in_the_opening(titles: list[str], opening: str) -> None:
     found = [Point(text=f"Statement {i}.", score=50, adjusted=50, batch=0, reports=[i], used=True) for i in (0, 1)]
-    text = write_answer(found, "What are the main themes?", AnswerOptions(), "en", dict(enumerate(titles)))
+    text = write_answer(
+        found, read_question("What are the main themes?"), AnswerOptions(), "en", dict(enumerate(titles))
+    )
     assert text.splitlines()[0] == opening
 
 
@@ -218,8 +237,8 @@ def test_text_units_stand_under_the_title_of_their_document() -> None:
         for n, text in enumerate(("The lamp is red.", "The pier is old.", "The lamp was lit."))
     ]
     titles = {0: "lamps.txt", 1: "piers.txt", 2: "lamps.txt"}
-    told = write_answer(used, "Which lamp is red?", AnswerOptions(), "en", titles, "Sources")
+    told = write_answer(used, read_question("Which lamp is red?"), AnswerOptions(), "en", titles, "Sources")
     assert "**lamps.txt**: The lamp is red. [Data: Sources (0)] The lamp was lit. [Data: Sources (2)]" in told
     assert told.count("piers.txt") == 1
-    themes = write_answer(used, "What are the main themes?", AnswerOptions(), "en", titles, "Sources")
+    themes = write_answer(used, read_question("What are the main themes?"), AnswerOptions(), "en", titles, "Sources")
     assert "mainly about" not in themes

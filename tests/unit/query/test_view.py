@@ -12,7 +12,7 @@ import pytest
 from communitree_shared import tables as names
 from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_shared.tokens import count
-from communitree_workers.query.corpus_view import gather
+from communitree_workers.query.corpus_view import FORMAT, gather
 from communitree_workers.query.lexicon import Lexicon
 from communitree_workers.query.rows import report_rows
 from communitree_workers.query.select import select
@@ -60,7 +60,7 @@ def test_what_is_stored_is_what_was_built() -> None:
     for options in (SelectionOptions(), SelectionOptions(strategy="budget", budget_tokens=300)):
         assert select(loaded, options, question) == select(VIEW, options, question)
     with pytest.raises(ValueError, match="format"):
-        CorpusView.from_bytes(data.replace(b'"format":1', b'"format":0'))
+        CorpusView.from_bytes(data.replace(f'"format":{FORMAT}'.encode(), b'"format":0'))
 
 
 def test_tokens_are_those_of_the_rows() -> None:

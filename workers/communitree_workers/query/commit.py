@@ -15,11 +15,12 @@ from communitree_shared.results import Account, Answer, QuerySettings, Selection
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce, opening
+from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce, opening, status_of
 from communitree_workers.query.citations import Checker, Resolver
 from communitree_workers.query.extractive_answer import write_answer
-from communitree_workers.query.phrases import say
+from communitree_workers.query.notes import audit_notes, word_notes
 from communitree_workers.query.points import BatchOutcome, Gathered, gather_points
+from communitree_workers.query.question import read_question
 from communitree_workers.query.rate import as_scores, parse_ratings, rate_messages, rate_schema, rerate_items
 from communitree_workers.query.reduce import (
     ReducePlan,
@@ -30,7 +31,7 @@ from communitree_workers.query.reduce import (
     plan_round,
     reduce_messages,
 )
-from communitree_workers.query.shell import answer_language, asked, load_selected, load_view
+from communitree_workers.query.shell import answer_language, asked, load_selected, load_view, stands
 from communitree_workers.query.sources import FindingSources
 from communitree_workers.query.telling import Telling, Writing, tell_whole
 from communitree_workers.query.timing import PHASES, Stages, seconds
@@ -87,6 +88,7 @@ class _Reduce:
         self.models: dict[str, str] = plan["models"]
         self.selected = load_selected(plan["selected"])
         self.question = asked(context, self.request, self.options)
+        self.asked = read_question(self.question, self.view.lexicon)
         self.language = answer_language(self.question, self.options)
         self.outcomes, usage = [], Usage()
         for n, batch in enumerate(plan["batches"]):
@@ -128,15 +130,17 @@ class _Reduce:
         batches = found["batches"] if found else []
         return [o for o in map(BatchOutcome.from_json, batches) if o.status == "answered"]
 
-    def _audit(self) -> list[str]:
-        """What reading a sample of the pruned communities has shown."""
-        if "audited" not in self.selected.selection.budget:
-            return []
-        sample = set(self.selected.selection.budget["audited"])
-        if not sample:
-            return [say("warn.audit_none", self.language)]
-        missed = [p for p in self.gathered.points if p.score > 0 and sample.intersection(p.reports)]
-        return [say("warn.audit", self.language, sample=len(sample), count=len(missed))]
+    def _notes(self) -> list[str]:
+        """What the account says of a sample of pruned communities, and of words that the built-in model lacks."""
+        said = audit_notes(self.selected, self.gathered.points, self.language)
+        if self.models["map"] == EXTRACTIVE and status_of(self.outcomes) in ("answered", "no_data"):
+            found = [self.gathered.points[i].text for i in self.gathered.order]
+            lexicon, kind = self.view.lexicon, self.selected.kind
+            said += word_notes(self.asked, lexicon, found, self._held, self.language, kind=kind)
+        return said
+
+    def _held(self, word: str) -> bool:
+        return stands(self.context, self.request, self.selected, self.options.batch, word)
 
     async def write(self) -> Reduced:
         """Return the answer's text."""
@@ -194,7 +198,7 @@ class _Reduce:
             titles = Resolver(self.view).document_titles(id for point in points for id in point.reports)
         else:
             titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
-        text = write_answer(points, self.question, answer, self.language, titles, self.name)
+        text = write_answer(points, self.asked, answer, self.language, titles, self.name)
         return Reduced(text=text, shortened=len(plan.shortened), checked=self._checked_by().whole(text))
 
     def _checked_by(self) -> Checker:
@@ -304,7 +308,7 @@ class _Reduce:
             version=self.request.version,
             standalone_question=self.question if self.options.history else "",
             usage=self.usage,
-            warnings=self._audit(),
+            warnings=self._notes(),
             again=self.options.again,
             seconds=seconds(record, stages),
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),

@@ -7,8 +7,10 @@ one scale for all batches: how much of the question's words a statement has, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import rjieba
 
 from communitree_shared.options import AnswerOptions, Turn
 from communitree_workers.query.batch import Batch
@@ -16,40 +18,75 @@ from communitree_workers.query.lexicon import Lexicon
 from communitree_workers.query.map import words
 from communitree_workers.query.question import KINDS, Question, read_question
 from communitree_workers.query.reading import Matcher, Passage, ReadRow, join, read_rows, sentences
+from communitree_workers.text.variants import simplified
+from communitree_workers.text.words import is_cjk
 
-#: A statement needs this share of the question's words, weighed, to be about it.
-_ENOUGH = 0.5
+#: A statement needs this share of the question's words, weighed, to be about it: one of two that weigh alike.
+_ENOUGH = 0.48
 _SENTENCES = 3
 #: The most statements of one report that answer a question about something in particular.
 _PER_REPORT = 3
 _NAMES = 12
+#: The least weight of a word of the question.
+_LEAST = 0.05
+#: What all unknown words of a Chinese question weigh, as a share of the known ones.
+_UNKNOWN = 0.5
+#: What a verb weighs beside a name.
+_VERB = 0.8
+_NAME_TAGS = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})
 
 
-def question_weights(question: str, lexicon: Lexicon) -> dict[str, float]:
-    """Return how telling each of a question's words is in a corpus: words it does not know weigh the most."""
+def question_matcher(asked: Question, lexicon: Lexicon | None) -> Matcher:
+    """Return what finds a question's words, each weighed by how telling it is; all alike without a lexicon.
+
+    Words the corpus does not know weigh the most. Of a Chinese question they weigh half of the known ones together at
+    most, and nothing is missed for want of them: its verbs and particles are words, too, and one that no report has
+    must not hide the names that they have. Nor must 喜欢 hide what is said of 贾母: verbs weigh less than the names
+    beside them. A part of a longer word (黛玉 beside 林黛玉) hardly counts by itself; it stands for the whole.
+    """
+    if lexicon is None:
+        return Matcher(dict.fromkeys(asked.specific, 1.0), _ENOUGH)
     n = len(lexicon.lengths)
-    out = {}
-    for term in read_question(question).specific:
-        held = lexicon.frequency(term)
-        out[term] = round(max(0.05, 1 - held / (n + 1)) * (1.0 if held else 1.2), 4)
-    return out
+    parts = {term: asked.parts(term) for term in asked.specific}
+    inside = {part for found in parts.values() for part in found}
+    held = {term: max(lexicon.frequency(word) for word in (term, *parts[term])) for term in asked.specific}
+    known = {t: _LEAST if t in inside else max(_LEAST, 1 - h / (n + 1)) for t, h in held.items() if h or t in inside}
+    unknown = {term: 1.2 for term in held if term not in known}
+    share = 1.0
+    if known and asked.language == "zh":
+        kinds = {term: _kind(term) for term in known if term not in inside}
+        if "name" in kinds.values():
+            known.update({term: known[term] * _VERB for term, kind in kinds.items() if kind == "verb"})
+        whole = sum(known.values())
+        unknown = {term: min(weight, _UNKNOWN * whole / len(unknown)) for term, weight in unknown.items()}
+        share = whole / (whole + sum(unknown.values()))
+    return Matcher({term: round({**known, **unknown}[term], 4) for term in asked.specific}, share * _ENOUGH)
 
 
-def map_reply(
-    batch: Batch, question: str, options: AnswerOptions, weights: Mapping[str, float] | None = None
-) -> dict[str, Any]:
+def _kind(word: str) -> str:
+    """Return `name` for a Chinese name or a word that no dictionary has, `verb` for verbs and the like, else ''."""
+    plain = simplified(word)
+    if not is_cjk(plain[0]):
+        return ""
+    if not rjieba.has_word(plain):
+        return "name"
+    tag = rjieba.tag(plain)[0][1]
+    return "name" if tag in _NAME_TAGS else "verb" if tag[0] in "vad" else ""
+
+
+def map_reply(batch: Batch, question: str, options: AnswerOptions, lexicon: Lexicon | None = None) -> dict[str, Any]:
     """Return the map reply for a batch, in the shape that `map.map_schema` asks of a model.
 
-    `weights`: from `question_weights`; without them all words of the question weigh the same.
+    `lexicon`: the corpus's; without it all words of the question weigh the same.
     """
-    asked = read_question(question)
+    asked = read_question(question, lexicon)
     rows = read_rows(batch)
     if asked.general and asked.kind:
         points = _names(batch, rows, asked) or _themes(rows)
     elif asked.general:
         points = _themes(rows)
     else:
-        points = _statements(rows, Matcher(dict(weights or dict.fromkeys(asked.specific, 1.0))))
+        points = _statements(rows, question_matcher(asked, lexicon))
     points.sort(key=lambda p: (-p["score"], p["reports"], p["description"]))
     return {"points": _within(points, options.map_max_length), "overview": []}
 
@@ -170,18 +207,18 @@ def _best(passage: Passage, matcher: Matcher, title: frozenset[str]) -> tuple[fl
     text = join(passage.sentences[i] for i in chosen)
     own = matcher.coverage(text, heading)
     both = max(own, 0.85 * matcher.coverage(text, heading | title))
-    if both < _ENOUGH:
+    if both < matcher.enough:
         return None
     return 15 + 60 * both + 20 * matcher.coverage("", heading), text
 
 
-def rate_reply(items: Sequence[tuple[int, str]], question: str, weights: Mapping[str, float] | None = None) -> Any:
+def rate_reply(items: Sequence[tuple[int, str]], question: str, lexicon: Lexicon | None = None) -> Any:
     """Return the rating reply for candidates `(id, text)`: 0–5 by the question's words in their text."""
-    asked = read_question(question)
-    matcher = Matcher(dict(weights or dict.fromkeys(asked.specific, 1.0)))
+    asked = read_question(question, lexicon)
+    matcher = question_matcher(asked, lexicon)
     ratings = []
     for id, text in items:
-        share = matcher.coverage(text)
+        share = min(1.0, matcher.coverage(text) * _ENOUGH / matcher.enough)
         ratings.append({"id": id, "rating": 3 if asked.general else min(5, round(5 * share + (0.3 if share else 0)))})
     return {"ratings": ratings}
 

@@ -10,7 +10,7 @@ from communitree_shared.options import AnswerOptions
 from communitree_shared.results import Point
 from communitree_workers.query.map import words
 from communitree_workers.query.phrases import say
-from communitree_workers.query.question import Question, read_question
+from communitree_workers.query.question import Question
 from communitree_workers.query.reading import join, sentences
 from communitree_workers.query.references import reference, without_references
 from communitree_workers.query.response import Form, known_form
@@ -39,7 +39,7 @@ class _Group:
 
 def write_answer(
     points: Sequence[Point],
-    question: str,
+    asked: Question,
     options: AnswerOptions,
     language: str,
     titles: Mapping[int, str],
@@ -49,13 +49,12 @@ def write_answer(
 
     Args:
         points: the points that are used.
-        question: decides how they are arranged: by name, by theme, or by report.
+        asked: the question; decides how they are arranged: by name, by theme, or by report.
         options: `response_type` and `reduce_max_length`.
         language: of the words around the statements.
         titles: title of each cited report; of a text unit, that of its document.
         context: how reports are named in citations.
     """
-    asked = read_question(question)
     form = known_form(options.response_type)
     groups = _by_name(points) if asked.general and asked.kind else _by_report(points, titles, context)
     if asked.general and not asked.kind:

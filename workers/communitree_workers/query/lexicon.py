@@ -59,6 +59,15 @@ class Lexicon:
             object.__setattr__(self, "_number", cached)
         return cached
 
+    @property
+    def characters(self) -> frozenset[str]:
+        """Return the characters of all words, gathered once for an instance."""
+        cached: frozenset[str] | None = self.__dict__.get("_characters")
+        if cached is None:
+            cached = frozenset("".join(self.words))
+            object.__setattr__(self, "_characters", cached)
+        return cached
+
     def frequency(self, term: str) -> int:
         """Return how many documents hold a term."""
         i = self.number.get(term)

@@ -175,6 +175,22 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "its points, batches and coverage count here, too",
         "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点、批次和覆盖率也计入此处",
     ),
+    "warn.words_missing": (
+        "No report of the corpus has these words of the question: {words}.",
+        "语料的所有报告都不含问题中的这些词：{words}。",
+    ),
+    "warn.words_missing_texts": (
+        "No text unit of the corpus has these words of the question: {words}.",
+        "语料的所有文本单元都不含问题中的这些词：{words}。",
+    ),
+    "warn.words_apart": (
+        "The corpus has all words of the question, but nothing that was read has enough of them in one place.",
+        "问题中的词语料里都有，但读过的内容中没有一处同时含有足够多的词。",
+    ),
+    "warn.words_unfound": (
+        "No statement that was found has these words of the question: {words}.",
+        "找到的陈述都不含问题中的这些词：{words}。",
+    ),
     "warn.built_in": (
         "The built-in model only matches words: asked in other words than the text's, it finds nothing. "
         "A real model (COMMUNITREE_LLM_BASE_URL, COMMUNITREE_LLM_MODEL) reads.",

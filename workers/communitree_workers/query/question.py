@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from communitree_workers.text.words import language, terms
+import rjieba
+
+from communitree_workers.query.cutting import Cutter
+from communitree_workers.query.lexicon import Lexicon
+from communitree_workers.text.variants import simplified
+from communitree_workers.text.words import is_cjk, language, terms
 
 #: Words that ask about a corpus as a whole and name nothing in it. Compared after `terms` has folded them.
 _GENERAL_EN = """
@@ -17,9 +23,9 @@ high-level big picture different kind type part section chapter work article fil
 answer please like look role relationship relation between connection connect relate play involve matter primary core
 significant notable prominent essential takeaway conclusion insight finding brief short one sentence paragraph then
 organization organisation group place location event party stakeholder mentioned related influential structure moral
-emerge compare two several problem challenge company institution country city author writer text covers message lesson
-plot setting everything anything thing fact detail aspect area field perspective view opinion common difference similar
-interesting useful best biggest largest heaviest start end begin overall across
+said happened emerge compare two several problem challenge company institution country city author writer text covers
+message lesson plot setting everything anything thing fact detail aspect area field perspective view opinion common
+difference similar interesting useful best biggest largest heaviest start end begin overall across
 """
 _GENERAL_ZH = """
 本文 丛书 文集 合集 一下 全文 语料库 文中 讨论 值得 注意 值得注意 地方 共同 共同点 同点 提到 提及
@@ -29,6 +35,7 @@ _GENERAL_ZH = """
 为什么 多少 讲 讲了 讲述 说 说了 写 写了 描写 关于 涉及 问题 核心 重要 关键 主线 情节 大意 中心 思想 要点 关系
 之间 列出 列举 请 请问 告诉 说明 分析 分别 是谁 都 里面 其中 方面 类型 常见 重点 话题 议题 事件 地点 组织 一句
 一句话 简单 简要 全部 所有 整个 部分 发生 结论 特点 情况 有 谁是 出场 出现 名字 书 人 物 哪里 几个 哪个 段 章 回
+什么样 怎么样 什么时候 后来 经过 做 用处 有何 有没有 是否 能否 对比 哪位
 """
 
 #: 这本, 那本书, 这几篇, 此书, 该: they point at the corpus and name nothing in it.
@@ -73,18 +80,30 @@ class Question:
         """Whether the question names nothing in particular."""
         return not self.specific
 
+    def parts(self, word: str) -> tuple[str, ...]:
+        """Return the Chinese search terms that stand inside a longer one."""
+        return tuple(term for term in self.specific if term != word and term in word and is_cjk(term[0]))
 
-def _is_general(term: str) -> bool:
+    def unheld(self, holds: Callable[[str], bool]) -> list[str]:
+        """Return the search terms that `holds` denies, with all their parts; parts are not named by themselves."""
+        inside = {part for term in self.specific for part in self.parts(term)}
+        return [term for term in self.specific if term not in inside and not any(map(holds, (term, *self.parts(term))))]
+
+
+def is_general(term: str) -> bool:
+    """Say whether a search term, in simplified characters, names nothing in a corpus: 主题, 谁, 这本书."""
     return term in _GENERAL or (term.isdigit() and len(term) < 3) or _POINTING_ZH.fullmatch(term) is not None
 
 
-def read_question(text: str) -> Question:
-    """Read a question."""
-    found = tuple(dict.fromkeys(terms(text)))
-    specific = tuple(term for term in found if not _is_general(term))
+def read_question(text: str, lexicon: Lexicon | None = None) -> Question:
+    """Read a question; with a corpus's lexicon, Chinese is cut into the words that this corpus has."""
+    plain = simplified(text)
+    cut = Cutter(lexicon, is_general).cut if lexicon else rjieba.cut_for_search
+    found = tuple(dict.fromkeys(terms(text if lexicon else plain, cut)))
+    specific = tuple(term for term in found if not is_general(simplified(term)))
     kind = ""
     for name, pattern in (("people", _PEOPLE), ("places", _PLACES), ("groups", _GROUPS), ("events", _EVENTS)):
-        if pattern.search(text):
+        if pattern.search(plain):
             kind = name
             break
     return Question(text, language(text), found, specific, kind)

@@ -129,9 +129,10 @@ def join(parts: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Matcher:
-    """How much of a question's words a text has, each weighed by how telling it is."""
+    """How much of a question's words a text has, each weighed by how telling it is; `enough` makes it relevant."""
 
     weights: Mapping[str, float]
+    enough: float
 
     def coverage(self, text: str, found: frozenset[str] | None = None) -> float:
         """Return 0–1: the weight of the question's words in the text, or already in `found`."""

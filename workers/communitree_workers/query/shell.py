@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import BatchOptions, QueryOptions
@@ -128,16 +129,30 @@ def _texts(
     Raises:
         CorpusNotFound: the version is gone. KeyError: it has no such report or text unit.
     """
+    numbers, texts = _numbered(context, request, selected, options)
+    rows = positions(pa.array(ids, pa.int64()), numbers)
+    if (rows == ABSENT).any():
+        raise KeyError(ids[int(np.argmin(rows))])
+    return Utf8Texts(texts, rows)
+
+
+def _numbered(
+    context: UnitContext, request: QueryRequest, selected: Selected, options: BatchOptions
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the numbers and the texts of all reports or text units of the version."""
     if selected.kind == "sources":
         name, number, text = TEXT_UNITS, "human_readable_id", "text"
     else:
         name, number = COMMUNITY_REPORTS, "community"
         text = "summary" if options.use_community_summary else "full_content"
     table = context.read(request.corpus, request.version, name)[name]
-    rows = positions(pa.array(ids, pa.int64()), table[number])
-    if (rows == ABSENT).any():
-        raise KeyError(ids[int(np.argmin(rows))])
-    return Utf8Texts(table[text], rows)
+    return table[number], table[text]
+
+
+def stands(context: UnitContext, request: QueryRequest, selected: Selected, options: BatchOptions, word: str) -> bool:
+    """Say whether a word stands anywhere in the version's reports, or text units, in whichever case."""
+    _, texts = _numbered(context, request, selected, options)
+    return bool(pc.any(pc.match_substring(texts, word, ignore_case=True)).as_py())
 
 
 def cut(

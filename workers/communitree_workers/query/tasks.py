@@ -25,7 +25,7 @@ from communitree_workers.prompts import load
 from communitree_workers.query import commit, walking
 from communitree_workers.query.batch import Batch, can_split, split_batch
 from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.extractive import map_reply, question_weights
+from communitree_workers.query.extractive import map_reply
 from communitree_workers.query.map import MapResult, at_limit, check_question, map_messages, map_schema, parse_points
 from communitree_workers.query.phrases import say
 from communitree_workers.query.plan import Planner, Prices
@@ -172,8 +172,7 @@ async def map_batch(context: UnitContext) -> Outcome:
     if context.args["model"] == EXTRACTIVE:
         view = load_view(context, request.corpus, request.version)
         question = asked(context, request, options)
-        weights = question_weights(question, view.lexicon)
-        result = parse_points(map_reply(batch, question, options.answer, weights), batch)
+        result = parse_points(map_reply(batch, question, options.answer, view.lexicon), batch)
         outcome = BatchOutcome("answered", batch.reports, result)
         return Outcome(data={"batch": outcome.to_json()}, event={"points": len(result.points)})
     # A conversation's question lies in the object store; any other is at hand.

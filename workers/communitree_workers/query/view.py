@@ -28,7 +28,7 @@ from communitree_workers.query.overview import build_overview
 from communitree_workers.query.rows import NEUTRAL_RANK, default_tokens, rank_cell, weight_cell
 from communitree_workers.tables.columns import flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables, conform, empty
-from communitree_workers.text.words import language, terms
+from communitree_workers.text.words import chinese_cut, language, terms
 
 __all__ = ["CorpusView", "build_view"]
 
@@ -235,13 +235,14 @@ def _lexicon(
 ) -> Lexicon:
     names = dict(zip(entities["id"].to_pylist(), entities["title"].to_pylist(), strict=True))
     members = communities["entity_ids"].to_pylist()
+    cut = chinese_cut(filter(None, names.values()))
     documents: list[list[str]] = []
     for i, report in enumerate(reports):
         parts = [titles[i], report.get("summary") or ""]
         parts += [finding.get("summary") or "" for finding in report.get("findings") or ()]
         if leaf[i]:
             parts += [names.get(id) or "" for id in (members[i] or ())[:_TITLES_A_LEAF]]
-        documents.append(terms("\n".join(parts)))
+        documents.append(terms("\n".join(parts), cut))
     return Lexicon.build(documents)
 
 

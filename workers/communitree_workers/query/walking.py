@@ -26,7 +26,7 @@ from communitree_shared.tables import COMMUNITY_REPORTS
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
 from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.extractive import question_weights, rate_reply, rewrite_reply
+from communitree_workers.query.extractive import rate_reply, rewrite_reply
 from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
 from communitree_workers.query.rewrite import last_turns, parse_rewrite, rewrite_messages
@@ -197,7 +197,7 @@ async def rate(context: UnitContext) -> Outcome:
     wanted: list[int] = context.args["communities"]
     texts = await context.to_thread(_texts, context, request, options, wanted)
     if context.args["model"] == EXTRACTIVE:
-        reply = rate_reply([(c, texts[c]) for c in wanted], question, question_weights(question, view.lexicon))
+        reply = rate_reply([(c, texts[c]) for c in wanted], question, view.lexicon)
         return Outcome(data={"ratings": parse_ratings(reply, wanted)})
     language = answer_language(question, options)
     prompt = load("rate", language, options.prompts)

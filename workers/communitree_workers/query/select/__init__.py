@@ -47,7 +47,7 @@ def select(
         UsageError: a parameter is missing, or the strategy needs ratings.
     """
     batch = batch or BatchOptions()
-    asked = read_question(question)
+    asked = read_question(question, view.lexicon)
     language = language or asked.language
     if options.strategy == "texts":
         return texts(view, language)

@@ -42,7 +42,7 @@ class Walk(ABC):
         self.view = view
         self.options = options
         self.batch = batch or BatchOptions()
-        self.question = read_question(question)
+        self.question = read_question(question, view.lexicon)
         self.language = language or self.question.language
         self.ratings: dict[int, float | None] = {}
         self.wave: list[int] = []
