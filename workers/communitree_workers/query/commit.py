@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 
 import orjson
 from redis.exceptions import RedisError
@@ -135,12 +136,9 @@ class _Reduce:
         said = audit_notes(self.selected, self.gathered.points, self.language)
         if self.models["map"] == EXTRACTIVE and status_of(self.outcomes) in ("answered", "no_data"):
             found = [self.gathered.points[i].text for i in self.gathered.order]
-            lexicon, kind = self.view.lexicon, self.selected.kind
-            said += word_notes(self.asked, lexicon, found, self._held, self.language, kind=kind)
+            held = partial(stands, self.context, self.request, self.selected, self.options.batch)
+            said += word_notes(self.asked, self.view.lexicon, found, held, self.language, kind=self.selected.kind)
         return said
-
-    def _held(self, word: str) -> bool:
-        return stands(self.context, self.request, self.selected, self.options.batch, word)
 
     async def write(self) -> Reduced:
         """Return the answer's text."""
