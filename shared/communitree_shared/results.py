@@ -68,8 +68,7 @@ class Pruned(_Result):
 class Selection(_Result):
     """The reports a query reads, and why these. `tokens`: of the rows as rendered, without the prompt around.
 
-    `pruned`: rated irrelevant by a walk; with any other selection, what its budget had no room for. `left_out`: what a
-    walk would have read and its budget had no room for.
+    `pruned`: rated irrelevant; without ratings, what its budget left out. `left_out`: what a walk's budget did.
     """
 
     strategy: str
@@ -145,15 +144,8 @@ class Usage(_Result):
     def __add__(self, other: Usage) -> Usage:
         """Return the sum; an unknown price stays unknown."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Usage(
-            calls=self.calls + other.calls,
-            cached=self.cached + other.cached,
-            repaired=self.repaired + other.repaired,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            provider_cached_tokens=self.provider_cached_tokens + other.provider_cached_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            usd=usd,
-        )
+        counts = (name for name in Usage.model_fields if name != "usd")
+        return Usage(usd=usd, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 
 
 class LlmAccount(Usage):

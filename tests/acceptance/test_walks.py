@@ -60,7 +60,7 @@ def test_a_walk_reads_within_its_money(stack: Stack, budget: float) -> None:
     assert set(unrated) == ({"money"} if budget < 0.1 else set())
     said = [w for w in account["warnings"] if "the part of the budget that ratings may spend was used up" in w]
     assert len(said) == len(unrated)
-    assert all(f"{count:,} communities stayed unrated" in said[0] for count in unrated.values())
+    assert all(f"{count:,} communities kept without a rating" in said[0] for count in unrated.values())
 
 
 @pytest.mark.parametrize("strategy", ["--relevant", "--dynamic"])
@@ -101,6 +101,10 @@ def test_limits_of_tokens_and_reports_hold_together_and_with_an_audit(stack: Sta
     assert 0 < selection["tokens"] <= 8000
     assert selection["left_out"]["count"] > 0
     assert "within 8,000 tokens and 5 reports" in selection["why"]
+    _, one = ask(stack, "--relevant", "--budget-reports", "1", "--audit-pruned", "50%")
+    said = "\n".join(one["account"]["warnings"])
+    assert "sample was cut to 0 of" in said
+    assert "no community was pruned" not in said
     done = stack.call("ask", "topics", QUESTION, "--relevant", "--budget-tokens", "1", "--no-cache")
     assert done.code == 2
     assert "A budget of 1 token is too small" in done.out + done.err

@@ -19,7 +19,7 @@ from communitree_workers.query.select import must_read
 from communitree_workers.query.select.common import Selected, is_cut
 from communitree_workers.query.select.dynamic import Dynamic
 from communitree_workers.query.select.relevant import Relevant
-from communitree_workers.query.select.walk import Walk
+from communitree_workers.query.select.walk import Walk, Why
 from support.shapes import shapes
 from support.views import TreeShape, view_of
 
@@ -277,7 +277,7 @@ def test_a_limit_of_calls_counts_every_repeat_and_what_it_leaves_is_said() -> No
     assert (budget["rated"], budget["calls"], budget["unrated"]) == (3, 9, 5)
     assert budget["unrated_because"] == {"calls": 5}
     assert "3 communities rated in 9 calls, 5 unrated and kept" in selected.selection.why
-    assert selected.warnings == ["5 communities stayed unrated and were kept: the limit of rating calls was reached."]
+    assert selected.warnings == ["5 communities kept without a rating: the limit of rating calls was reached."]
 
 
 def test_dynamic_has_no_limit_of_calls_unless_one_is_given() -> None:
@@ -307,6 +307,34 @@ def test_dynamic_prunes_nothing_that_its_limit_left_unasked(shape: TreeShape, da
             line.append(up)
             up = shape.parent[up]
         assert set(selected.ids) & set(line) or pruned & set(line)
+    assert selected.coverage.entities + selected.selection.pruned.entities == pytest.approx(1.0, abs=1e-5)
+
+
+def test_dynamic_tells_a_reply_that_cannot_be_read_from_a_call_that_was_not_answered() -> None:
+    def walk(why: dict[int, Why]) -> Selected:
+        found = Dynamic(view_of(SHAPE), SelectionOptions(strategy="dynamic", threshold=2, max_level=0), "q")
+        found.tell({0: 4}, calls=1, why=why)
+        again = Dynamic(view_of(SHAPE), found.options, "q")
+        again.restore(json.loads(json.dumps(found.to_state())))
+        again.tell({2: 0, 3: 0, 4: 0, 5: 0})
+        return again.selected()
+
+    unreadable = walk({})  # GraphRAG takes it for a 1, which is below the threshold
+    assert unreadable.ids == [0]
+    assert 1 in {e["id"] for e in unreadable.selection.pruned.heaviest}
+    assert (unreadable.selection.budget["unrated"], unreadable.warnings) == (0, [])
+    lost = walk({1: "failed"})
+    assert lost.ids == [0, 1]
+    assert lost.selection.budget["unrated_because"] == {"failed": 1}
+    assert lost.warnings == ["1 community kept without a rating: the rating calls failed."]
+
+
+def test_what_is_never_shown_is_named_where_nothing_above_it_is_read() -> None:
+    shown = [True, True, True, False, *[True] * 6]
+    _, selected = run(Dynamic, view_of(SHAPE, shown=shown), by({0: 3, 2: 3, 6: 3, 7: 3}), max_level=0)
+    assert selected.ids == [6, 7]
+    assert {e["id"] for e in selected.selection.pruned.heaviest} == {1, 3}
+    assert selected.coverage.entities + selected.selection.pruned.entities == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", [Relevant, Dynamic])

@@ -15,11 +15,12 @@ from communitree_workers.query.select.common import Selected
 
 def audit_notes(selected: Selected, points: Sequence[Point], language: str) -> list[str]:
     """Return what reading a sample of the pruned communities has shown."""
-    if "audited" not in selected.selection.budget:
+    budget = selected.selection.budget
+    if "audited" not in budget:
         return []
-    sample = set(selected.selection.budget["audited"])
-    if not sample:
-        return [say("warn.audit_none", language)]
+    sample = set(budget["audited"])
+    if not sample:  # or the budget had no room for it, which the selection says
+        return [] if budget.get("audit_wanted") else [say("warn.audit_none", language)]
     missed = [p for p in points if p.score > 0 and sample.intersection(p.reports)]
     return [say("warn.audit", language, sample=len(sample), count=len(missed))]
 

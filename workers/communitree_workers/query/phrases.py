@@ -163,7 +163,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "抽查样本从 {wanted} 个社区减为 {sample} 个：最多占用预算的一半。",
     ),
     "warn.unrated": (
-        "{count:community|communities} stayed unrated and were kept: {cause}.",
+        "{count:community|communities} kept without a rating: {cause}.",
         "{count} 个社区未评分而保留：{cause}。",
     ),
     "warn.audit_none": (

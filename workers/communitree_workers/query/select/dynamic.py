@@ -19,7 +19,7 @@ from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.select.common import Choice, Selected, describe
-from communitree_workers.query.select.walk import Walk
+from communitree_workers.query.select.walk import Walk, Why
 
 #: What GraphRAG takes for a reply it cannot read.
 _UNREADABLE = 1.0
@@ -42,13 +42,23 @@ class Dynamic(Walk):
         """Start at level 0."""
         super().__init__(view, options, question, batch=batch, language=language)
         self.relevant: set[int] = set()
+        self.lost: set[int] = set()
         self.wave = self._limited(self._level(0))
 
     def _level(self, level: int) -> list[int]:
         nodes = np.flatnonzero((self.view.level == level) & self.view.shown)
         return sorted(self.view.community[nodes].tolist())
 
+    def tell(
+        self, ratings: Mapping[int, float | None], calls: int | None = None, why: Mapping[int, Why] | None = None
+    ) -> None:
+        """See `Walk`. What has no reply is kept, whatever the threshold: GraphRAG has no word for it."""
+        self.lost.update(why or ())
+        super().tell(ratings, calls, why)
+
     def _keeps(self, community: int) -> bool:
+        if community in self.lost:
+            return True
         rating = self.ratings.get(community, self.options.threshold)
         return (_UNREADABLE if rating is None else rating) >= self.options.threshold
 
@@ -83,7 +93,8 @@ class Dynamic(Walk):
         """Return the communities taken."""
         taken = self.relevant | self._unasked()
         nodes = np.array(sorted(self.view.node[c] for c in taken), dtype=np.int64)
-        below = [self.view.node[c] for c, r in self.ratings.items() if r is not None and r < self.options.threshold]
+        below = {self.view.node[c] for c in self.ratings if not self._keeps(c)}
+        below.update(*self._outside(set(nodes.tolist())))  # and what is never shown, where nothing above it is read
         why = say("why.dynamic", self.language, rated=self._said())
         account = {**self._account(), "max_level": self.options.max_level}
         choice = Choice(nodes, why, account, pruned=np.array(sorted(below), dtype=np.int64))
@@ -95,9 +106,10 @@ class Dynamic(Walk):
         return selected
 
     def _more_state(self) -> dict[str, Any]:
-        return {"relevant": sorted(self.relevant)}
+        return {"relevant": sorted(self.relevant), "lost": sorted(self.lost)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `to_state`."""
         super().restore(state)
         self.relevant = {int(c) for c in state["relevant"]}
+        self.lost = {int(c) for c in state.get("lost", ())}

@@ -117,14 +117,6 @@ class Relevant(Walk):
                 found.update(inside[:_RESCUED])
         return sorted(n for n in found if not any(a in found for a in self._ancestors(n)))
 
-    def _ancestors(self, node: int) -> list[int]:
-        out = []
-        up = int(self.view.parent[node])
-        while up >= 0:
-            out.append(up)
-            up = int(self.view.parent[up])
-        return out
-
     def selected(self) -> Selected:
         """Return the communities kept, or the most relevant of them within the budget, and a sample of the pruned."""
         limits = self._limits()
@@ -146,7 +138,7 @@ class Relevant(Walk):
         if limits.any and not nodes:
             account |= limits.too_small([*self._kept(), *rescued], self.spent)
         if self.options.audit_pruned:
-            account["audited"] = self.communities(sample)
+            account |= {"audited": self.communities(sample), "audit_wanted": len(wanted)}
         choice = Choice(
             np.array([*nodes, *sample], dtype=np.int64), self._why(len(pruned), len(sample)), account,
             pruned=np.array(sorted({*pruned, *out}), dtype=np.int64), left=np.array(left, dtype=np.int64),
@@ -186,21 +178,6 @@ class Relevant(Walk):
             out.append(node)
             stack += self.kept_below(node)
         return out
-
-    def _outside(self, read: set[int]) -> tuple[list[int], list[int]]:
-        """Return the topmost communities of which nothing is read: in pruned branches, and the others."""
-        above = {a for n in read for a in self._ancestors(n)}
-        pruned, left = list[int](), list[int]()
-        stack = [(n, False) for n in np.flatnonzero(self.view.parent < 0).tolist()]
-        while stack:
-            node, inside = stack.pop()
-            community = int(self.view.community[node])
-            inside = not self._keeps(community) if community in self.ratings else inside
-            if node in above and node not in read:
-                stack += [(child, inside) for child in self.view.children(node).tolist()]
-            elif node not in read:
-                (pruned if inside else left).append(node)
-        return pruned, left
 
     def starts(self) -> list[int]:
         """Return what is kept at the top: roots (unrated ones too), and what was kept below pruned parents."""

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import numpy as np
+
 from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
@@ -74,7 +76,7 @@ class Walk(ABC):
         asked = self.wave
         for community in asked:
             rating = self.ratings[community] = ratings.get(community)
-            if rating is None:
+            if rating is None and self._keeps(community):
                 self.unrated[(why or {}).get(community, "reply")] += 1
         self.wave = []
         self.depth += 1
@@ -120,6 +122,29 @@ class Walk(ABC):
         """Return communities of positions."""
         return self.view.community[nodes].tolist() if nodes else []
 
+    def _ancestors(self, node: int) -> list[int]:
+        out = []
+        up = int(self.view.parent[node])
+        while up >= 0:
+            out.append(up)
+            up = int(self.view.parent[up])
+        return out
+
+    def _outside(self, read: set[int]) -> tuple[list[int], list[int]]:
+        """Return the topmost communities of which nothing is read: in pruned branches, and the others."""
+        above = {a for n in read for a in self._ancestors(n)}
+        pruned, left = list[int](), list[int]()
+        stack = [(n, False) for n in np.flatnonzero(self.view.parent < 0).tolist()]
+        while stack:
+            node, inside = stack.pop()
+            community = int(self.view.community[node])
+            inside = not self._keeps(community) if community in self.ratings else inside
+            if node in above and node not in read:
+                stack += [(child, inside) for child in self.view.children(node).tolist()]
+            elif node not in read:
+                (pruned if inside else left).append(node)
+        return pruned, left
+
     @property
     def _repeats(self) -> int:
         return max(1, self.options.num_repeats)
@@ -159,7 +184,7 @@ class Walk(ABC):
         }
 
     def _rated(self) -> int:
-        return sum(rating is not None for rating in self.ratings.values())
+        return sum(rating is not None or not self._keeps(c) for c, rating in self.ratings.items())
 
     def _said(self) -> str:
         """Return how many communities were rated, in words."""
