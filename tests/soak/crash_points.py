@@ -33,8 +33,8 @@ CHAINS = (
     ("ask", "work.before/query.map", "outbox.after/reconciler"),
     ("index", "work.before/corpus.cluster", "give_back.before/heartbeat"),
     ("index", "work.before/corpus.cluster", "give_back.after/heartbeat"),
-    ("late", "expire.before/reconciler"),
-    ("late", "expire.after/reconciler"),
+    ("late", "work.before/query.map", "expire.before/reconciler"),
+    ("late", "work.before/query.map", "expire.after/reconciler"),
     ("slow", "renew.before/heartbeat"),
     ("slow", "renew.after/heartbeat"),
 )  # fmt: skip
