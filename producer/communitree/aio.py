@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from communitree.client import Client, Source
 from communitree.events import Event, Restart
+from communitree.sources import Gathered
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.index_plan import IndexPlan
 from communitree_shared.ledger.jobs import Submitted
@@ -62,6 +63,14 @@ class AsyncClient:
         """Return what an index would make and cost."""
         return await asyncio.to_thread(self.sync.plan_index, source, corpus, options)
 
+    async def planned(self, job: str) -> IndexPlan:
+        """Return what a job of `index --plan` found."""
+        return await asyncio.to_thread(self.sync.planned, job)
+
+    async def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
+        """Return the files of a source, and what was left out and why."""
+        return await asyncio.to_thread(self.sync.gather, source, options)
+
     async def submit_index(
         self,
         source: Source | Sequence[Source],
@@ -88,7 +97,7 @@ class AsyncClient:
         """Index a source and wait for the result."""
         return await self.wait_index(await self.submit_index(source, corpus, options))
 
-    async def submit_query(
+    async def submit(
         self,
         corpus: str,
         question: str,
@@ -99,18 +108,16 @@ class AsyncClient:
     ) -> Submitted:
         """Publish a query job."""
         names = {"correlation_id": correlation_id, "idempotency_key": idempotency_key}
-        return await asyncio.to_thread(lambda: self.sync.submit_query(corpus, question, options, **names))
+        return await asyncio.to_thread(lambda: self.sync.submit(corpus, question, options, **names))
 
     async def ask(
         self, corpus: str, question: str, options: QueryOptions | None = None, *, idempotency_key: str = ""
     ) -> Answer:
         """Ask and wait for the answer. When this is cancelled, so is the job (unless others wait for it)."""
-        submitting = asyncio.ensure_future(
-            self.submit_query(corpus, question, options, idempotency_key=idempotency_key)
-        )
+        submitting = asyncio.ensure_future(self.submit(corpus, question, options, idempotency_key=idempotency_key))
         try:
             # Its thread cannot be stopped: a job that is being submitted when this is cancelled will be there.
-            return await self.wait_answer((await asyncio.shield(submitting)).job)
+            return await self.wait_answer(await asyncio.shield(submitting))
         except asyncio.CancelledError:
             with contextlib.suppress(CommunitreeError):  # where it was refused there is nothing to cancel
                 job = (await asyncio.shield(submitting)).job
@@ -130,15 +137,30 @@ class AsyncClient:
             if event is not None:
                 yield event
 
-    async def wait_answer(self, job: str, timeout: float | None = None) -> Answer:
-        """Wait for a query job."""
+    async def ending(self, job: str, timeout: float | None = None) -> AsyncIterator[None]:
+        """Yield about once a second until a job has ended."""
         async for _ in _in_thread(lambda: self.sync.ending(job, timeout)):
+            yield None
+
+    async def wait(self, job: str, timeout: float | None = None) -> Answer | IndexResult | IndexPlan:
+        """Wait for a job's end and return its result."""
+        async for _ in self.ending(job, timeout):
+            pass
+        return await self.result(job)
+
+    async def result(self, job: str) -> Answer | IndexResult | IndexPlan:
+        """Return the result of a job that has ended."""
+        return await asyncio.to_thread(self.sync.result, job)
+
+    async def wait_answer(self, job: str | Submitted, timeout: float | None = None) -> Answer:
+        """Wait for a query job."""
+        async for _ in self.ending(job if isinstance(job, str) else job.job, timeout):
             pass
         return await asyncio.to_thread(self.sync.wait_answer, job)
 
     async def wait_index(self, job: str, timeout: float | None = None) -> IndexResult:
         """Wait for a corpus job."""
-        async for _ in _in_thread(lambda: self.sync.ending(job, timeout)):
+        async for _ in self.ending(job, timeout):
             pass
         return await asyncio.to_thread(self.sync.wait_index, job)
 
@@ -162,9 +184,9 @@ class AsyncClient:
         """Return a text unit in its document."""
         return await asyncio.to_thread(self.sync.source, corpus, text_unit)
 
-    async def export(self, corpus: str, folder: Source) -> list[Path]:
+    async def export(self, corpus: str, folder: Source, *, own_columns: bool = True) -> list[Path]:
         """Write a corpus's tables into a folder."""
-        return await asyncio.to_thread(self.sync.export, corpus, folder)
+        return await asyncio.to_thread(lambda: self.sync.export(corpus, folder, own_columns=own_columns))
 
     async def corpora(self) -> list[dict[str, Any]]:
         """Return all corpora."""
@@ -173,6 +195,10 @@ class AsyncClient:
     async def delete(self, corpus: str) -> int:
         """Remove a corpus."""
         return await asyncio.to_thread(self.sync.delete, corpus)
+
+    async def collect(self, *, older_than: float | None = None, dry_run: bool = False) -> dict[str, Any]:
+        """Remove what nothing needs and that is old."""
+        return await asyncio.to_thread(lambda: self.sync.collect(older_than=older_than, dry_run=dry_run))
 
     async def jobs(self, limit: int = 100) -> list[JobRow]:
         """Return the newest jobs."""
@@ -189,6 +215,14 @@ class AsyncClient:
     async def resume(self, job: str) -> str:
         """Take up a job that failed, was cancelled or lost."""
         return await asyncio.to_thread(self.sync.resume, job)
+
+    async def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the newest units that were given up."""
+        return await asyncio.to_thread(self.sync.dead_letters, limit)
+
+    async def redrive(self) -> list[str]:
+        """Resume the jobs of all dead letters; return the jobs."""
+        return await asyncio.to_thread(self.sync.redrive)
 
 
 async def _in_thread(start: Callable[[], Iterator[T]]) -> AsyncIterator[T]:

@@ -12,8 +12,11 @@ from communitree_shared.ledger.jobs import ENDED, Jobs
 
 
 def corpora(jobs: Jobs) -> list[dict[str, Any]]:
-    """Return name, version, job that indexes it now ("" where none), and the manifest's counts, of each corpus."""
-    found = []
+    """Return name, version, job that indexes it now ("" where none), the manifest's counts, of each corpus.
+
+    `answers_from_cache`: questions that got the finished answer of an equal one.
+    """
+    found, hits = [], jobs.ledger.redis.hgetall(rk.answer_hits(jobs.tenant))
     for folder in jobs.store.folders(jobs.keys.corpora()):
         name = decode_name(folder)
         current = jobs.store.find_json(jobs.keys.current(name)) or {}
@@ -24,7 +27,10 @@ def corpora(jobs: Jobs) -> list[dict[str, Any]]:
         result = manifest.get("result", {})
         about = {part: result[part] for part in ("status", "counts", "coverage") if part in result}
         published = {"published": current["published"]} if "published" in current else {}
-        found.append({"name": name, "version": version, "indexing": indexing(jobs, name), **published, **about})
+        known = {"answers_from_cache": int(hits.get(encode_name(name), 0))}
+        found.append(
+            {"name": name, "version": version, "indexing": indexing(jobs, name), **published, **about, **known}
+        )
     return sorted(found, key=lambda c: str(c["name"]))
 
 

@@ -176,7 +176,7 @@ class Client:
 
     # --- questions ------------------------------------------------------------------------------------------
 
-    def submit_query(
+    def submit(
         self,
         corpus: str,
         question: str,
@@ -195,11 +195,7 @@ class Client:
             AdmissionRefused: too many jobs.
         """
         options = options or QueryOptions()
-        if options.again:
-            self._jobs.record(options.again)
-            question = question.strip() or listing.question_of(self._jobs, options.again)
-        if not question.strip():
-            raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
+        question = listing.asked(self._jobs, question, options.again)
         return self._jobs.submit_query(
             corpus, question, options, correlation_id=correlation_id, idempotency_key=idempotency_key
         )
@@ -208,14 +204,14 @@ class Client:
         self, corpus: str, question: str, options: QueryOptions | None = None, *, idempotency_key: str = ""
     ) -> Answer:
         """Ask and wait for the answer with its account. A failed or partial answer is an answer: see `status`."""
-        return self.wait_answer(self.submit_query(corpus, question, options, idempotency_key=idempotency_key).job)
+        return self.wait_answer(self.submit(corpus, question, options, idempotency_key=idempotency_key))
 
     def stream(
         self, corpus: str, question: str, options: QueryOptions | None = None
     ) -> Iterator[str | Restart | Answer]:
         """Ask; yield the text as it is written, then the Answer, whose text is what came after the last Restart."""
-        job = self.submit_query(corpus, question, options).job
-        yield from to_the_end(text_of(self.events(job)), lambda: self.wait_answer(job))
+        submitted = self.submit(corpus, question, options)
+        yield from to_the_end(text_of(self.events(submitted.job)), lambda: self.wait_answer(submitted))
 
     def plan(self, corpus: str, question: str, options: QueryOptions | None = None) -> Plan:
         """Return what this question would read and cost; nothing is spent."""
@@ -226,10 +222,11 @@ class Client:
         return self._plans(corpus, question, options or QueryOptions(), "all")
 
     def _plans(self, corpus: str, question: str, options: QueryOptions, which: str) -> list[Plan]:
-        if not question.strip():
-            raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?" --plan')
+        if options.again and which == "all":
+            raise UsageError("--plan all goes not with --again, which reads the silent reports of that job.")
+        question = listing.asked(self._jobs, question, options.again)
         if which == "one":
-            options.selection.check()
+            options.check()
         options = ask_defaults.fill(options, self.settings.ask, side_by_side=which == "all")
         options.batch.check()
         chosen = options.model_copy(update={"plan_only": which}).model_dump()
@@ -303,12 +300,13 @@ class Client:
         request = {} if raw else self._store.find_json(self._jobs.keys.job(job, "request.json")) or {}
         return as_result(job, record, raw, request)
 
-    def wait_answer(self, job: str, timeout: float | None = None) -> Answer:
-        """Wait for a query job."""
-        result = self.wait(job, timeout)
+    def wait_answer(self, job: str | Submitted, timeout: float | None = None) -> Answer:
+        """Wait for a query job. Of what `submit` returned, the answer says whether it was known (`cached`)."""
+        submitted = Submitted(job) if isinstance(job, str) else job
+        result = self.wait(submitted.job, timeout)
         if not isinstance(result, Answer):
-            raise UsageError(f"Job {job} is no query.")
-        return result
+            raise UsageError(f"Job {submitted.job} is no query.")
+        return result.model_copy(update={"cached": submitted.cached})
 
     def wait_index(self, job: str, timeout: float | None = None) -> IndexResult:
         """Wait for a corpus job."""

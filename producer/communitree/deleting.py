@@ -34,6 +34,7 @@ def forget(jobs: Jobs, corpus: str) -> int:
         if jobs.ledger.record(jobs.tenant, str(job)).get("corpus") == corpus:
             _keys(jobs, str(job))
     encoded = encode_name(corpus)
+    client.hdel(rk.answer_hits(jobs.tenant), encoded)
     for prefix in (rk.cached(jobs.tenant, encoded), rk.rating(jobs.tenant, encoded, "")):
         for key in list(client.scan_iter(f"{prefix}*", count=1000)):
             client.unlink(key)

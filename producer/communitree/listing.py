@@ -28,6 +28,18 @@ def newest(jobs: Jobs, limit: int) -> list[JobRow]:
     return found[:limit]
 
 
+def asked(jobs: Jobs, question: str, again: str) -> str:
+    """Return a question; where it is empty, that of the job whose silent reports are read again.
+
+    Raises:
+        UsageError: it is empty. Others as `question_of`.
+    """
+    question = question.strip() or (question_of(jobs, again) if again else "")
+    if not question:
+        raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
+    return question
+
+
 def question_of(jobs: Jobs, job: str) -> str:
     """Return a query job's question; of a conversation, as it stands alone.
 

@@ -159,16 +159,28 @@ class SelectionOptions(_Options):
         return {**given, "strategy": "budget"} if any(name.startswith("budget_") for name in sized) else given
 
     def check(self) -> None:
-        """Say no to an option beside a selection that would not keep to it.
+        """Say no to a selection without its number, and to an option beside one that would not keep to it.
 
         Not a validator: requests that lie in the object store must stay readable.
 
         Raises:
             UsageError: names both, and the remedy.
         """
+        if self.strategy == "coverage" and self.coverage is None:
+            raise UsageError("The selection `coverage` needs a share.", hint="For example --coverage 0.8.")
+        if self.strategy == "budget" and self.budget_tokens is self.budget_reports is self.budget_usd is None:
+            raise UsageError(
+                "The selection `budget` needs a budget.", hint="Give --budget-tokens, --budget-reports or --budget-usd."
+            )
         for name, strategies in TAKEN_BY.items():
             if self.strategy not in strategies and getattr(self, name) != type(self).model_fields[name].default:
                 raise self._ignored(name, strategies)
+
+    def named(self) -> str:
+        """Return a flag that says what is read, "" where none does; a budget in money is a ceiling anyhow."""
+        given = (n for n in TAKEN_BY if n != "coverage" and getattr(self, n) != type(self).model_fields[n].default)
+        found = self.strategy if self.strategy not in ("auto", "budget") else next(given, "")
+        return found and "--" + found.replace("_", "-")
 
     def _ignored(self, name: str, strategies: Sequence[Strategy]) -> UsageError:
         flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
@@ -209,12 +221,18 @@ class BatchOptions(_Options):
     column_delimiter: str = "|"
 
     def check(self) -> None:
-        """Say no to a name that citations could not be read by; no validator, as for a selection.
+        """Say no to a name that citations could not be read by, and to no room; no validator, as for a selection.
 
         Raises:
-            UsageError: says why, and what a name may be.
+            UsageError: says why, and what may be given.
         """
         check_context_name(self.context_name)
+        if self.reserve_tokens >= self.max_context_tokens:
+            raise UsageError(
+                f"--reserve-tokens {self.reserve_tokens:,} leaves nothing of --max-context-tokens "
+                f"{self.max_context_tokens:,} to read.",
+                hint="Raise --max-context-tokens, or lower --reserve-tokens.",
+            )
 
 
 class AnswerOptions(_Options):
@@ -257,6 +275,19 @@ class QueryOptions(_Options):
     again: str = Field("", description="a job whose silent reports are read again")
     seed: _Whole = 0
     prompts: dict[str, str] = {}
+
+    def check(self) -> None:
+        """Say no to options that go not together.
+
+        Raises:
+            UsageError: names both, and the remedy.
+        """
+        if self.again and (idle := self.selection.named()):
+            raise UsageError(
+                f"{idle} goes not with --again, which reads the silent reports of that job.", hint=f"Leave out {idle}."
+            )
+        self.selection.check()
+        self.batch.check()
 
 
 def field_of(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:

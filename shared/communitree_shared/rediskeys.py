@@ -133,6 +133,11 @@ def answer(tenant: str, digest: str) -> str:
     return f"{PREFIX}answer:{tenant}:{digest}"
 
 
+def answer_hits(tenant: str) -> str:
+    """Return the key that counts, for each corpus, questions that got a finished answer; `delete` removes its field."""
+    return f"{PREFIX}answer-hits:{tenant}"
+
+
 def rating(tenant: str, corpus: str, digest: str) -> str:
     """Return the key of a community's rating (by report, question, prompt and model); the corpus is encoded."""
     return f"{PREFIX}rating:{tenant}:{corpus}:{digest}"

@@ -194,12 +194,13 @@ class Account(_Result):
 
 
 class Answer(_Result):
-    """The result of a query job. `error`: why it failed, as code, message and hint."""
+    """The result of a query job. `error`: code, message, hint. `cached`: it was known, so free; all is of that job."""
 
     job_id: str
     status: QueryStatus
     question: str
     standalone_question: str = ""
+    cached: bool = False
     answer: str = ""
     corpus: str
     version: str = ""

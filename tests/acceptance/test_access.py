@@ -49,7 +49,7 @@ def known(owner: Client, topics: Path, provider: Provider) -> dict[str, str]:
     """What the other may have overheard: names and ids of all that the owner has."""
     indexed = owner.submit_index(topics, "secret")
     assert owner.wait_index(indexed).status == "published"
-    asked = owner.submit_query("secret", QUESTION).job
+    asked = owner.submit("secret", QUESTION).job
     answer = owner.wait_answer(asked)
     assert answer.status == "answered"
     units = [u for citation in answer.citations for u in citation.text_units]
@@ -58,7 +58,7 @@ def known(owner: Client, topics: Path, provider: Provider) -> dict[str, str]:
 
 BY_CORPUS: dict[str, Callable[[Client, dict[str, str], Path], Any]] = {
     "ask": lambda c, k, p: c.ask(k["corpus"], QUESTION),
-    "submit_query": lambda c, k, p: c.submit_query(k["corpus"], QUESTION),
+    "submit": lambda c, k, p: c.submit(k["corpus"], QUESTION),
     "stream": lambda c, k, p: list(c.stream(k["corpus"], QUESTION)),
     "plan": lambda c, k, p: c.plan(k["corpus"], QUESTION),
     "plans": lambda c, k, p: c.plans(k["corpus"], QUESTION),
@@ -80,7 +80,7 @@ BY_JOB: dict[str, Callable[[Client, str], Any]] = {
     "wait_index": lambda c, j: c.wait_index(j, timeout=5),
     "cancel": lambda c, j: c.cancel(j),
     "resume": lambda c, j: c.resume(j),
-    "again": lambda c, j: c.submit_query("secret", QUESTION, QueryOptions(again=j)),
+    "again": lambda c, j: c.submit("secret", QUESTION, QueryOptions(again=j)),
 }
 
 
@@ -126,8 +126,8 @@ def test_the_same_corpus_and_question_share_nothing(
     assert other.index(topics, "secret").reports.reused == 0
     calls = provider.stats()["requests"]
     assert calls > 0
-    running = owner.submit_query("secret", "Is this shared?")
-    beside = other.submit_query("secret", "Is this shared?")
+    running = owner.submit("secret", "Is this shared?")
+    beside = other.submit("secret", "Is this shared?")
     assert {running.shared, running.cached, beside.shared, beside.cached} == {False}
     assert running.job != beside.job
     with pytest.raises(JobNotFound):
@@ -135,7 +135,7 @@ def test_the_same_corpus_and_question_share_nothing(
     answers = [owner.wait_answer(running.job), other.wait_answer(beside.job)]
     assert [a.status for a in answers] == ["answered", "answered"]
     assert [a.account.batches.cached for a in answers] == [0, 0]
-    assert not other.submit_query("secret", QUESTION).cached  # the owner has that answer
+    assert not other.submit("secret", QUESTION).cached  # the owner has that answer
     assert other.delete("secret") > 0
     assert owner.ask("secret", QUESTION).status == "answered"
 
@@ -169,12 +169,12 @@ def test_a_question_sent_twice_with_one_key_is_one_job_by_either_door(
     stack: Stack, owner: Client, other: Client, known: dict[str, str], topics: Path
 ) -> None:
     uncached = QueryOptions(cache=False)  # else equal questions would share a job without any key
-    first = owner.submit_query("secret", QUESTION, uncached, idempotency_key="k1")
+    first = owner.submit("secret", QUESTION, uncached, idempotency_key="k1")
     assert owner.wait_answer(first.job).status == "answered"
-    assert owner.submit_query("secret", QUESTION, uncached, idempotency_key="k1").job == first.job
-    assert owner.submit_query("secret", QUESTION, uncached, idempotency_key="k2").job != first.job
+    assert owner.submit("secret", QUESTION, uncached, idempotency_key="k1").job == first.job
+    assert owner.submit("secret", QUESTION, uncached, idempotency_key="k2").job != first.job
     with pytest.raises(UsageError, match="k1"):
-        owner.submit_query("secret", "Another question?", uncached, idempotency_key="k1")
+        owner.submit("secret", "Another question?", uncached, idempotency_key="k1")
 
     request = {"kind": "query", "corpus": "secret", "question": QUESTION, "options": {"cache": False}}
     entries = [
@@ -193,7 +193,7 @@ def test_a_question_sent_twice_with_one_key_is_one_job_by_either_door(
     assert owner.wait_answer(told[1]["job"]).status == "answered"
 
     other.index(topics, "secret")
-    theirs = other.submit_query("secret", QUESTION, uncached, idempotency_key="k1")
+    theirs = other.submit("secret", QUESTION, uncached, idempotency_key="k1")
     assert theirs.job != first.job
     assert other.wait_answer(theirs.job).job_id == theirs.job
     other.delete("secret")

@@ -110,7 +110,7 @@ def test_gc_leaves_alone_what_runs_and_what_is_published_meanwhile(
     thread.start()
     try:
         jobs = [client.submit_index(source, corpus) for corpus in ("published meanwhile", "running", "beside")]
-        asked = [client.submit_query("published meanwhile", f"What is number {n}?").job for n in range(5)]
+        asked = [client.submit("published meanwhile", f"What is number {n}?").job for n in range(5)]
         results = [_result(client, job) for job in jobs]
         answers = [_result(client, job) for job in asked]
     finally:
@@ -135,7 +135,7 @@ def test_delete_takes_all_of_a_corpus_and_of_no_other(client: Client, provider: 
     for corpus in ("kept", "taken 走"):
         made = client.submit_index(source, corpus)
         client.wait_index(made)
-        asked = client.submit_query(corpus, "What is a statement?").job
+        asked = client.submit(corpus, "What is a statement?").job
         client.wait_answer(asked)
         jobs[corpus] = [made, asked]
     others = keys(client)

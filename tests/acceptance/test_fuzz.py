@@ -44,7 +44,7 @@ def _sound(stack: Stack, client: Client, corpus: str) -> Any:
     assert len(before) >= 2
     yield
     question = f"What is an assertion, {time.time()}?"
-    answer = client.wait_answer(client.submit_query(corpus, question).job, timeout=60)
+    answer = client.wait_answer(client.submit(corpus, question).job, timeout=60)
     assert answer.status in {"answered", "no_data"}, stack.logs()
     assert {(w.pid, w.create_time()) for w in stack.workers()} == before, stack.logs()
     until(lambda: not client._redis.exists("unacked"), 30, stack.logs)

@@ -184,7 +184,7 @@ def test_chinese_deadline(stack: Stack, provider: Provider) -> None:
 def test_chinese_cancelled(stack: Stack, provider: Provider) -> None:
     provider.reset(hang_rate=1.0)
     with stack.client() as client:
-        job = client.submit_query("港口", "港口铁路在哪里？").job
+        job = client.submit("港口", "港口铁路在哪里？").job
         until = time.monotonic() + 60
         while provider.stats()["in_flight"] == 0:
             assert time.monotonic() < until
@@ -321,9 +321,11 @@ def test_every_planted_fact_is_told_or_listed_or_in_a_report_named_silent(
         assert said
         assert listed
         assert silent
-        again = client.ask(
-            "wards", "How many sealed ledgers are there?", options.model_copy(update={"again": first.job_id})
-        )
+        silent_ones = QueryOptions(answer=words, again=first.job_id)
+        planned = client.plan("wards", "", silent_ones)
+        again = client.ask("wards", "How many sealed ledgers are there?", silent_ones)
+    assert planned.selection.reports == again.account.reports.selected == len(first.account.reports.silent)
+    assert planned.batches == again.account.batches.total - first.account.batches.total
     assert again.account.coverage == first.account.coverage  # its points count here, too
     assert f"ask --again {first.job_id}" in " ".join(first.account.warnings)
     assert "--again" not in " ".join(again.account.warnings)

@@ -58,7 +58,7 @@ def test_a_rolling_upgrade_under_load_loses_nothing(
         with fleet.client() as own:
             while not stop.wait(0.25):
                 question = f"What is said of things, number {len(asked)}?"
-                asked.append(own.submit_query("rolled", question, QueryOptions(deadline_seconds=120)).job)
+                asked.append(own.submit("rolled", question, QueryOptions(deadline_seconds=120)).job)
 
     load = threading.Thread(target=ask)
     load.start()

@@ -102,7 +102,7 @@ def batch_options(client: Client, batches: int) -> tuple[BatchOptions, int]:
 
 def ask(client: Client, question: str, options: QueryOptions, figures: Figures, lock: threading.Lock) -> None:
     """Ask one question and note how it ended."""
-    job = client.submit_query("corpus", question, options).job
+    job = client.submit("corpus", question, options).job
     why = ""
     try:
         answer = client.wait_answer(job, STUCK)

@@ -36,7 +36,7 @@ def test_rubbish_for_minutes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             until(lambda: redis.xlen(rk.requests("default")) == 0, 120, stack.logs)
             told = [f["request"] for _, f in redis.xrange(rk.results("default")) if f.get("request") in set(added)]
             assert sorted(told) == sorted(added), seed
-            answer = client.wait_answer(client.submit_query("sound", f"What of seed {seed}?").job, timeout=120)
+            answer = client.wait_answer(client.submit("sound", f"What of seed {seed}?").job, timeout=120)
             assert answer.status in {"answered", "no_data"}, (seed, answer)
             assert {(w.pid, w.create_time()) for w in stack.workers()} == before, (seed, stack.logs())
         until(lambda: not redis.exists("unacked"), 60, stack.logs)

@@ -43,9 +43,7 @@ def ask(client: Client, first: int, units: int) -> int:
     )
     ended = 0
     while ended < units:
-        jobs = [
-            client.submit_query("grown", f"What is number {first + ended + n}?", options).job for n in range(AT_ONCE)
-        ]
+        jobs = [client.submit("grown", f"What is number {first + ended + n}?", options).job for n in range(AT_ONCE)]
         for job in jobs:
             answer = client.wait_answer(job, timeout=120)
             assert answer.status == "answered", answer

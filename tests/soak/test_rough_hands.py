@@ -44,7 +44,7 @@ def _leaves_nothing(client: Client, provider: Provider, calm: IndexResult) -> It
 def both(client: Client, topics: Path, calm: IndexResult, name: str) -> tuple[str, str]:
     """Start an index and a question that last a while."""
     indexed = client.submit_index(topics, name)
-    asked = client.submit_query("calm", f"What about {name}?", LEAVES).job
+    asked = client.submit("calm", f"What about {name}?", LEAVES).job
     until(lambda: any(e["type"] == "unit.ended" for e in client.job(indexed).events), 60)
     return indexed, asked
 
@@ -100,9 +100,9 @@ def test_the_limit_of_open_jobs_is_filled_and_all_are_cancelled(
 ) -> None:
     provider.reset(hang_rate=1.0)
     with Client(client.settings.model_copy(update={"max_open_jobs": 12})) as limited:
-        jobs = [limited.submit_query("calm", f"Which is number {n}?", LEAVES).job for n in range(12)]
+        jobs = [limited.submit("calm", f"Which is number {n}?", LEAVES).job for n in range(12)]
         with pytest.raises(AdmissionRefused):
-            limited.submit_query("calm", "One too many?", LEAVES)
+            limited.submit("calm", "One too many?", LEAVES)
         until(lambda: provider.stats()["in_flight"] > 0, 60)
         for job in jobs:
             limited.cancel(job)
@@ -115,7 +115,7 @@ def test_the_limit_of_open_jobs_is_filled_and_all_are_cancelled(
 def test_two_resume_the_same_jobs_at_once(stack: Stack, client: Client, provider: Provider, topics: Path) -> None:
     provider.reset(latency=1.0)
     indexed = client.submit_index(topics, "twice")
-    asked = client.submit_query("calm", "Who resumes?").job
+    asked = client.submit("calm", "Who resumes?").job
     client.cancel(indexed)
     client.cancel(asked)
     told: list[str | CommunitreeError] = []
@@ -140,7 +140,7 @@ def test_two_resume_the_same_jobs_at_once(stack: Stack, client: Client, provider
 def test_a_corpus_is_deleted_while_it_is_asked(client: Client, provider: Provider, topics: Path) -> None:
     client.index(topics, "deleted")
     provider.reset(latency=1.5)
-    jobs = [client.submit_query("deleted", f"What is number {n}?", LEAVES).job for n in range(4)]
+    jobs = [client.submit("deleted", f"What is number {n}?", LEAVES).job for n in range(4)]
     until(lambda: provider.stats()["in_flight"] > 0, 60)
     client.delete("deleted")
     for job in jobs:

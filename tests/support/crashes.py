@@ -98,7 +98,7 @@ class Crashes:
         return {"status": result.status, "counts": result.counts.model_dump(), "tables": tables}
 
     def _ask(self, question: str, **options: Any) -> Answer:
-        job = self.client.submit_query("corpus", question, QueryOptions(cache=False, **options)).job
+        job = self.client.submit("corpus", question, QueryOptions(cache=False, **options)).job
         answer = self.client.wait_answer(job, PATIENCE)
         assert answer.status == "answered", (answer.status, answer.account.warnings)
         sums_close(answer.account.model_dump())
@@ -134,7 +134,7 @@ class Crashes:
         """Ask what no model answers before the deadline: the reconciler expires the map."""
         self.provider.reset(hang_rate=1.0)
         try:
-            job = self.client.submit_query("corpus", "What is late?", QueryOptions(cache=False, deadline_seconds=3)).job
+            job = self.client.submit("corpus", "What is late?", QueryOptions(cache=False, deadline_seconds=3)).job
             answer = self.client.wait_answer(job, PATIENCE)
             self._nothing_left(job)
         finally:

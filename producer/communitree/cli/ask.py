@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from communitree.cli.flags import Flags, with_flags
-from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.output import Json, show, to_stdout
 from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
 from communitree.cli.values import seconds, share
 from communitree_shared.errors import UsageError
-from communitree_shared.options import QueryOptions, SelectionOptions
+from communitree_shared.options import QueryOptions
 
 FLAGS = Flags(
     QueryOptions,
@@ -198,7 +198,7 @@ def ask(
     options.update({name: value for name, value in of_the_command.items() if value})
     if jsonl and (file is None or plan or plan_all or stream):
         raise UsageError("--jsonl goes with --file, and not with --plan or --stream.")
-    own = again and question is None and file is None and not (plan or plan_all)  # the client knows that job's
+    own = again and question is None and file is None  # the client knows that job's
     questions = [""] if own else _questions(question, file)
     many = jsonl or len(questions) > 1
     for flag, given in (("--plan", plan or plan_all), ("--stream", stream), ("--json", as_json and not jsonl)):
@@ -208,12 +208,8 @@ def ask(
                 hint="--jsonl prints one JSON object for each question.",
             )
     chosen = FLAGS.build(options)
-    if again and (idle := _sized(chosen.selection)):
-        raise UsageError(
-            f"{idle} goes not with --again, which reads the silent reports of that job.", hint=f"Leave out {idle}."
-        )
     if not plan_all:  # which shows each selection with what it takes
-        chosen.selection.check()
+        chosen.check()
     chosen.batch.check()
 
     from communitree.cli.follow import exit_code, follow_answer
@@ -233,14 +229,13 @@ def ask(
             else:
                 show(*plan_parts(plans))
             return 0
-        submitted = client.submit_query(corpus, text, chosen)
+        submitted = client.submit(corpus, text, chosen)
         answer, written = follow_answer(client, submitted.job, stream=stream and not as_json)
+        answer = answer.model_copy(update={"cached": submitted.cached})
     if as_json:
         to_stdout(answer)
     else:
         show(*answer_parts(answer, with_text=not written, with_points=points))
-    if submitted.cached:
-        say("This answer was known: asked before on the same version.")
     return exit_code(answer)
 
 
@@ -286,13 +281,6 @@ def _selection(
         return {}
     ((strategy, more),) = chosen.items()
     return {"strategy": strategy, **more}
-
-
-def _sized(selection: SelectionOptions) -> str:
-    """Return a flag that chose what is read, "" where none did; a budget in money is a ceiling anyhow."""
-    given = (name for name in ("budget_tokens", "budget_reports") if getattr(selection, name) is not None)
-    named = next(given, "" if selection.strategy in ("auto", "budget") else selection.strategy)
-    return named and "--" + named.replace("_", "-")
 
 
 def _history(path: Path) -> Any:

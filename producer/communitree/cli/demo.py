@@ -67,7 +67,7 @@ def _tell(client: Client, gathered: Gathered, what: str, question: str, as_json:
         say("3. The community tree, by level, and its heaviest branches")
         show(level_table(tree), tree_view(tree, depth=2, width=4))
     say(f"4. Asking: {question}")
-    answer, _ = follow_answer(client, client.submit_query(_CORPUS, question).job, stream=False)
+    answer, _ = follow_answer(client, client.submit(_CORPUS, question).job, stream=False)
     if as_json:
         to_stdout({"index": index.model_dump(mode="json"), "answer": answer.model_dump(mode="json")})
     else:

@@ -16,6 +16,7 @@ from communitree.cli.output import say, say_error, show
 from communitree.client import Client
 from communitree.render.answer import answer_parts
 from communitree_shared.errors import CommunitreeError
+from communitree_shared.ledger.jobs import Submitted
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Answer
 
@@ -32,13 +33,13 @@ def ask_many(client: Client, corpus: str, questions: Sequence[str], options: Que
     A question that is refused is told as its error; the others go on.
     """
     submitted = ((question, _submit(client, corpus, question, options)) for question in questions)
-    open_jobs: deque[tuple[str, str | CommunitreeError]] = deque()
+    open_jobs: deque[tuple[str, Submitted | CommunitreeError]] = deque()
     worst = 0
     try:
         open_jobs.extend(islice(submitted, _OPEN))
         while open_jobs:
             question, job = open_jobs[0]
-            ended = client.wait_answer(job) if isinstance(job, str) else job
+            ended = client.wait_answer(job) if isinstance(job, Submitted) else job
             tell(question, ended)
             worst = max(worst, exit_code(ended) if isinstance(ended, Answer) else ended.exit_code)
             open_jobs.popleft()
@@ -46,8 +47,8 @@ def ask_many(client: Client, corpus: str, questions: Sequence[str], options: Que
     except KeyboardInterrupt:
         for _, job in open_jobs:
             with suppress(CommunitreeError):
-                if isinstance(job, str):
-                    client.cancel(job)
+                if isinstance(job, Submitted):
+                    client.cancel(job.job)
         say(f"cancelled {len(open_jobs)} open questions")
         return 4
     return worst
@@ -78,8 +79,8 @@ def as_text(*, points: bool) -> Tell:
     return tell
 
 
-def _submit(client: Client, corpus: str, question: str, options: QueryOptions) -> str | CommunitreeError:
+def _submit(client: Client, corpus: str, question: str, options: QueryOptions) -> Submitted | CommunitreeError:
     try:
-        return client.submit_query(corpus, question, options).job
+        return client.submit(corpus, question, options)
     except CommunitreeError as error:
         return error

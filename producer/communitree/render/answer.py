@@ -36,6 +36,8 @@ def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = 
     parts.append(
         Text.assemble((answer.status, f"bold {_STYLES.get(answer.status, '')}".strip()), f"  job {answer.job_id}")
     )
+    if answer.cached:
+        parts.append(Text("known: asked before on the same version, so it cost nothing; the account is of that time"))
     if error and not answer.account.batches.total:  # refused before anything was read: the text says all
         return parts
     return [*parts, *account_lines(answer.account)]

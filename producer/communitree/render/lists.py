@@ -27,7 +27,16 @@ def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
     if not corpora:
         return Text("no corpora yet: communitree index FOLDER --corpus NAME")
     table = Table()
-    for name in ("corpus", "documents", "text units", "entities", "communities", "tree holds", "version"):
+    for name in (
+        "corpus",
+        "documents",
+        "text units",
+        "entities",
+        "communities",
+        "tree holds",
+        "known answers",
+        "version",
+    ):
         table.add_column(name, justify="left" if name in {"corpus", "version"} else "right")
     for corpus in corpora:
         counts, held = corpus.get("counts") or {}, (corpus.get("coverage") or {}).get("entities")
@@ -35,6 +44,7 @@ def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
             Text(corpus["name"]),
             *(f"{counts[k]:,}" if k in counts else "" for k in ("documents", "text_units", "entities", "communities")),
             share(held) if isinstance(held, (int, float)) else "",
+            f"{corpus.get('answers_from_cache', 0):,}",
             (corpus["version"] or "not published")
             + (f" (job {corpus['indexing']} runs)" if corpus["indexing"] else ""),
         )

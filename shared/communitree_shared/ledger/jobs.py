@@ -14,6 +14,7 @@ from typing import Any
 
 from communitree_shared import ask_defaults, clock, corpus_settings
 from communitree_shared import rediskeys as rk
+from communitree_shared.again import silent_of
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import (
     AdmissionRefused,
@@ -23,7 +24,7 @@ from communitree_shared.errors import (
     JobNotFound,
     UsageError,
 )
-from communitree_shared.keys import Keys, corpus_name, safe_id
+from communitree_shared.keys import Keys, corpus_name, encode_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
 from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
 from communitree_shared.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
@@ -109,17 +110,18 @@ class Jobs:
         Options that the caller did not give by name are those of the settings (see `ask_defaults`).
 
         Raises:
-            UsageError: an option stands beside a selection that would ignore it, or citations could not be read.
+            UsageError: options go not together, or job `options.again` left nothing to read again.
             CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
-        options.selection.check()
+        options.check()
         options = ask_defaults.fill(options, self.settings.ask)
         options.batch.check()
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         if options.again:
             self.record(options.again)  # of this tenant, or none
+            silent_of(options.again, self.result(options.again), corpus, version)
         question = unicodedata.normalize("NFC", question).strip()
         request = QueryRequest(
             job=job or _new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
@@ -127,6 +129,7 @@ class Jobs:
         if options.cache and not options.again:
             known = self.ledger.value(rk.answer(self.tenant, question_digest(request)))
             if known and self.store.exists(self.keys.job(str(known), "result.json")):
+                self.ledger.redis.hincrby(rk.answer_hits(self.tenant), encode_name(corpus), 1)
                 return Submitted(str(known), cached=True)
         return self._submit(request, correlation_id, idempotency_key)
 

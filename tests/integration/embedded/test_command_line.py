@@ -93,7 +93,7 @@ def test_ask_answers_with_citations_that_lead_to_their_text(stack: Stack, corpus
     said = stack.call("ask", corpus, THEMES, "--leaves")
     assert f"[Data: Reports ({cited[0].report}" in said.out
     assert "batches:" in said.out
-    assert "known" in said.err
+    assert "known" in said.out
 
 
 def test_a_question_from_a_file_or_stdin(stack: Stack, corpus: str, tmp_path: Path) -> None:
@@ -148,8 +148,32 @@ def test_text_units_are_not_read_again(stack: Stack, corpus: str) -> None:
     job = stack.call_json("ask", corpus, THEMES, "--texts")["job_id"]
     done = stack.call("ask", corpus, "--again", job)
     assert done.code == 2
-    assert f"Job {job} read text units, not reports" in done.out
-    assert "with `--texts` and smaller batches" in done.out
+    assert f"Job {job} read text units, not reports" in done.err  # before a job was submitted
+    assert "with `--texts` and smaller batches" in done.err
+
+
+def test_a_known_answer_says_so_and_is_counted(stack: Stack, corpus: str, client: Client) -> None:
+    def counted() -> int:
+        return next(c["answers_from_cache"] for c in client.corpora() if c["name"] == corpus)
+
+    question, before = "Who is asked about twice?", counted()
+    first = stack.call_json("ask", corpus, question)
+    again = stack.call_json("ask", corpus, question)
+    assert (first["cached"], again["cached"]) == (False, True)
+    assert first["job_id"] == again["job_id"]
+    assert "known: asked before" in stack.call("ask", corpus, question).out
+    assert client.ask(corpus, question).cached
+    assert not client.ask(corpus, question, QueryOptions(cache=False)).cached
+    assert counted() - before == 3
+
+
+def test_a_deployment_sets_an_option_for_all_questions(stack: Stack, corpus: str, client: Client) -> None:
+    settings = client.settings.model_copy(update={"ask": {"budget_reports": 1, "response_type": "prioritized list"}})
+    with Client(settings) as other:
+        assert other.plan(corpus, THEMES).selection.reports == 1
+        assert other.ask(corpus, THEMES).account.selection.strategy == "budget"
+        leaves = QueryOptions(selection=SelectionOptions(strategy="leaves"))
+        assert other.ask(corpus, THEMES, leaves).account.selection.strategy == "leaves"
 
 
 def test_a_budget_from_python_is_kept_to_or_refused(client: Client, corpus: str) -> None:

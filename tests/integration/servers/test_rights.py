@@ -71,7 +71,7 @@ def everything(client: Client, fleet: Fleet, topics: Path) -> None:
     assert result.status == "published", fleet.logs()
     assert client.ask(CORPUS, "What is said of tuples?", QueryOptions()).status == "answered"
     assert client.tree(CORPUS).communities
-    cancelled = client.submit_query(CORPUS, "Too late?", QueryOptions(cache=False)).job
+    cancelled = client.submit(CORPUS, "Too late?", QueryOptions(cache=False)).job
     client.cancel(cancelled)
     request = json.dumps({"kind": "query", "corpus": CORPUS, "question": "From elsewhere?"})
     client._redis.xadd(rk.requests("default"), {"request": request})

@@ -70,3 +70,14 @@ def test_so_does_a_closed_client_of_asyncio(name: str, tmp_path: Path, monkeypat
 
     with pytest.raises(UsageError, match="was closed"):
         asyncio.run(call())
+
+
+def test_the_client_of_asyncio_has_every_call() -> None:
+    every = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
+    assert not {name for name in every if not hasattr(AsyncClient, name)}
+    assert {"submit", "wait", "stream", "ask", "plan"} <= every
+    for name in every - {"close"}:
+        ours, theirs = (set(inspect.signature(getattr(kind, name)).parameters) for kind in (AsyncClient, Client))
+        # Uploads are told, and a stream of events is waited for, in the blocking client alone.
+        assert ours <= theirs, name
+        assert theirs - ours <= {"progress", "timeout"}, name

@@ -95,3 +95,25 @@ def test_a_number_out_of_range_is_refused_with_its_range(section: str, name: str
     path, wrong = fault(QueryOptions, caught.value)
     assert path == ((section, name) if section else (name,))
     assert wrong == f"{value} is out of range: {range_}"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"again": "j", "selection": {"strategy": "leaves"}}, "--leaves goes not with --again"),
+        ({"again": "j", "selection": {"budget_tokens": 9}}, "--budget-tokens goes not with --again"),
+        ({"again": "j", "selection": {"min_community_rank": 2}}, "--min-community-rank goes not with --again"),
+        ({"selection": {"strategy": "coverage"}}, "needs a share"),
+        ({"selection": {"strategy": "budget"}}, "needs a budget"),
+        ({"batch": {"reserve_tokens": 900, "max_context_tokens": 900}}, "leaves nothing of --max-context-tokens 900"),
+    ],
+)
+def test_options_that_go_not_together_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        QueryOptions.model_validate(given).check()
+    assert words in caught.value.message
+
+
+def test_money_is_a_ceiling_beside_silent_reports() -> None:
+    QueryOptions.model_validate({"again": "j", "selection": {"budget_usd": 1}}).check()
+    QueryOptions().check()

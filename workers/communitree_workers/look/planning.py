@@ -5,16 +5,28 @@ from __future__ import annotations
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Plan
-from communitree_workers.query.plan import Prices, plan, plan_all
+from communitree_workers.query.again import silent
+from communitree_workers.query.plan import Planner, Prices, plan, plan_all
 from communitree_workers.query.shell import load_view, prices
 from communitree_workers.runtime.context import UnitContext
 
 
 def plans(context: UnitContext, request: QueryRequest, options: QueryOptions) -> list[Plan]:
-    """Return the plan of the chosen selection, or of all of them side by side."""
+    """Return the plan of the chosen selection, of all of them side by side, or of reading a job's silent reports again.
+
+    Raises:
+        UsageError: as the question itself would.
+    """
     view = load_view(context, request.corpus, request.version)
     paid = Prices.of(prices(context))
-    place = {"corpus": request.corpus, "version": request.version}
+    place: dict[str, str] = {"corpus": request.corpus, "version": request.version}
     if options.plan_only == "all":
         return plan_all(view, options, request.question, paid, **place)
+    if options.again:
+        selected, options = silent(context, request, view, options)
+        return [
+            Planner(view, options, request.question, paid).of(
+                selected, options.selection, corpus=request.corpus, version=request.version
+            )
+        ]
     return [plan(view, options, request.question, paid, **place)]

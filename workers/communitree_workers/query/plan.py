@@ -203,6 +203,12 @@ class Planner:
                 self.view, selection, self.question, batch=self.options.batch, price=self.price(),
                 language=self.options.answer.language,
             ))  # fmt: skip
+        return self.of(selected, selection, calls, corpus, version)
+
+    def of(
+        self, selected: Selected, selection: SelectionOptions, calls: int = 0, corpus: str = "", version: str = ""
+    ) -> Plan:
+        """Return the plan of what was selected, with so many rating calls at most."""
         size = self.size(self._tokens(selected), selected.kind)
         usd = self.usd(size)
         tokens = size.tokens

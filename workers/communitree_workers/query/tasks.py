@@ -9,7 +9,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import orjson
 
 from communitree_shared.errors import BadInput, CommunitreeError, ContextTooLong, UsageError
@@ -17,30 +16,27 @@ from communitree_shared.keys import encode_name
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import Coverage, Usage
+from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.model.inflight import result_key
 from communitree_workers.prompts import load
 from communitree_workers.query import commit, walking
+from communitree_workers.query.again import silent
 from communitree_workers.query.batch import Batch, can_split, split_batch
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import map_reply
 from communitree_workers.query.map import MapResult, at_limit, check_question, map_messages, map_schema, parse_points
-from communitree_workers.query.phrases import say
 from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.points import BatchOutcome
 from communitree_workers.query.select import must_read, select
-from communitree_workers.query.select.common import Choice, Selected, describe
+from communitree_workers.query.select.common import Selected
 from communitree_workers.query.shell import answer_language, asked, cut, dump_selected, load_view, prices
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 
 #: A batch whose reply was cut off is read in halves, these in quarters, and then it is failed.
 MAX_HALVINGS = 3
-
-#: Silent reports are read again in batches of half the size, but not below this many tokens.
-SMALLEST_BATCH = 5_000
 
 
 def plan(context: UnitContext) -> Outcome:
@@ -92,44 +88,6 @@ def _planned(
         return Outcome()
     seal_map(context, request, options, view, selected, models)
     return Outcome(event={"reports": len(selected.ids), "tokens": selected.selection.tokens})
-
-
-def silent(
-    context: UnitContext, request: QueryRequest, view: CorpusView, options: QueryOptions
-) -> tuple[Selected, QueryOptions]:
-    """Return the silent reports of an earlier job as a selection, and options that cut smaller batches.
-
-    Raises:
-        UsageError: that job's answer is gone, was given from another version, read text units instead of reports, or
-            no report of it is silent.
-    """
-    found = context.services.store.find_json(context.keys.job(options.again, "result.json"))
-    if not found:
-        raise UsageError(f"The answer of job {options.again} is not there any more.", hint="Ask the question again.")
-    if (found.get("corpus"), found.get("version")) != (request.corpus, request.version):
-        raise UsageError(
-            f"Job {options.again} read other reports than {request.corpus!r} has now: it has been indexed since.",
-            hint="Ask the question again.",
-        )
-    strategy = found["account"]["selection"]["strategy"]
-    if strategy == "texts":
-        raise UsageError(
-            f"Job {options.again} read text units, not reports: only silent reports can be read again.",
-            hint="Ask the question with `--texts` and smaller batches (`--max-context-tokens`).",
-        )
-    ids = [c for c in found["account"]["reports"]["silent"] if c in view.node]
-    if not ids:
-        raise UsageError(f"No report of job {options.again} is silent: there is nothing to read again.")
-    nodes = np.array(sorted(view.node[c] for c in ids), dtype=np.int64)
-    language = answer_language(found["question"], options)
-    choice = Choice(nodes, say("why.again", language, count=len(ids), job=options.again), finest=False)
-    selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
-    selected = replace(
-        selected, coverage=Coverage.model_validate(found["account"]["coverage"])
-    )  # its points count, too
-    size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
-    batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
-    return selected, options.model_copy(update={"batch": batch})
 
 
 def seal_map(
