@@ -6,7 +6,6 @@ given to others (`reconciler.py`, `overdue.lua`).
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -65,16 +64,19 @@ class Heartbeat:
             threading.Thread(target=self._beat_alone, args=(self._in_loop,), name="heartbeat", daemon=True).start()
 
     def _beat_alone(self, in_loop: threading.Event) -> None:
-        while not in_loop.wait(self._period):
-            with contextlib.suppress(RuntimeError):  # a set changed while it was read: the next beat is soon
-                self.beat()
+        while not in_loop.is_set():
+            self.beat()
+            in_loop.wait(self._period)
 
     def beat(self) -> None:
         """Mark what was taken from the broker, begun or not, and renew the leases of what runs."""
         clock.sync(self.ledger.redis)
         crash.acting("heartbeat")
-        tags = self.held()
-        members = [m for args in self._alive() for m in members_of(args)]
+        try:
+            tags = self.held()
+            members = [m for args in self._alive() for m in members_of(args)]
+        except RuntimeError:  # a set changed while it was read, by a thread of the pool or of the loop
+            return  # the next beat is soon
         try:
             if tags:
                 now: Any = self.ledger.redis.time()
