@@ -256,3 +256,17 @@ def test_a_child_that_died_before_it_began_gives_its_unit_back_at_once(world: Wo
     other = "u1" if unit == "u0" else "u0"
     world.ledger.give_back(T, "j", "map", other, delay_s=0, refund=True, why="by a stranger")
     assert not world.redis.exists(rk.LEASES)
+
+
+def test_a_unit_that_has_ended_is_not_given_back_with_a_child_that_died(world: World) -> None:
+    """Its message came a second time, for its other unit, and was not begun again."""
+    world.begin_again(0)
+    record = {"kind": "query", "corpus": "c", "on_failure": finish_spec(T, "j")}
+    world.ledger.submit(T, "j", record, Step("plan", "communitree.query.plan.v1"))
+    stage = Stage("map", "communitree.query.map.v1", Step("reduce", "communitree.query.reduce.v1"))
+    world.ledger.open(T, "j", stage, stage.messages(T, "j", [Unit(id="u0"), Unit(id="u1")], local=True, per_message=2))
+    world.ledger.arrive(T, "j", "map", "u0", ok=True, outcome={}, event={})
+    for unit in ("u0", "u1"):
+        world.ledger.give_back(T, "j", "map", unit, delay_s=0, refund=False, why="killed", owner="token:1")
+    assert world.redis.zrange(rk.LEASES, 0, -1) == [f"{T}|j|map|u1"]
+    assert world.redis.hget(rk.attempts(T, "j"), "map|u0") is None

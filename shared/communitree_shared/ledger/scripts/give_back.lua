@@ -7,8 +7,10 @@ local attempts = P .. 'attempts:' .. t .. ':' .. j
 local owner = redis.call('HGET', P .. 'owners', m)
 if owner ~= ARGV[5] then
   -- Nobody holds it and its message was never begun: it died in between. That counts, or it might die so for ever.
-  local id = redis.call('HGET', stage_key(t, j, s) .. ':units', unit)
-  if owner or ARGV[9] ~= '1' or not id or not redis.call('ZSCORE', P .. 'sent', member(t, j, s, id)) then return 0 end
+  local key = stage_key(t, j, s)
+  local id = redis.call('HGET', key .. ':units', unit)
+  if owner or ARGV[9] ~= '1' or not id or redis.call('HEXISTS', key .. ':done', unit) == 1
+    or not redis.call('ZSCORE', P .. 'sent', member(t, j, s, id)) then return 0 end
   redis.call('HINCRBY', attempts, s .. '|' .. unit, 1)
 end
 redis.call('ZADD', P .. 'leases', now() + tonumber(ARGV[6]), m)
