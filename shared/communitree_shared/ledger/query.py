@@ -37,6 +37,14 @@ class QueryLedger:
 
         return self._call(keep)
 
+    def keep_answer(self, key: str, job: str, ttl_s: float) -> None:
+        """Remember the job that has answered a question (`rediskeys.answer`)."""
+        self._call(lambda: self.redis.set(key, job, ex=int(ttl_s)))
+
+    def drop_answer(self, key: str) -> None:
+        """Forget it."""
+        self._call(lambda: self.redis.delete(key))
+
     def gathered(self, tenant: str, job: str, stage: str) -> tuple[str | None, dict[str, dict[str, Any]]]:
         """Return a query's plan, None where there is none, and the outcome of every ended unit of a stage."""
 

@@ -22,6 +22,6 @@ def write_once(context: UnitContext, record: dict[str, str], answer: Answer, opt
     cacheable = options.cache and answer.status in {"answered", "no_data"} and record.get("digest")
     cached = rk.answer(message.tenant, record["digest"]) if cacheable else ""
     if cached:  # before the end is told: who asks the same at once finds it
-        services.ledger.redis.set(cached, message.job, ex=int(min(settings.answer_cache_ttl, settings.job_ttl)))
+        services.ledger.keep_answer(cached, message.job, min(settings.answer_cache_ttl, settings.job_ttl))
     if not context.finish(answer.status, {"result": key}, result=data) and cached:
-        services.ledger.redis.delete(cached)  # it was cancelled just now
+        services.ledger.drop_answer(cached)  # it was cancelled just now
