@@ -1,8 +1,8 @@
 """Celery, as far as producers and publishers know it: the app's settings, and how a message is published.
 
 The workers' side (consuming, heartbeat) is `communitree_workers.runtime.consume`; nothing else imports Celery.
-The settings follow from measurements of the Redis transport: late acks with a short visibility timeout that a
-heartbeat keeps alive, no prefetch, no result backend, no ETA. Delivery is at least once; the ledger makes it enough.
+The settings follow from measurements of the Redis transport: late acks, marks that a heartbeat keeps young
+(`rediskeys.TAKEN`), no prefetch, no result backend, no ETA. Delivery is at least once; the ledger makes it enough.
 """
 
 from __future__ import annotations

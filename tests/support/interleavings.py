@@ -11,6 +11,7 @@ from typing import Any
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import redis_client
 from communitree_shared.ledger import Ledger, Stage, Step
+from communitree_shared.ledger.client import Arrival
 from communitree_shared.ledger.entry import finish_spec
 from communitree_shared.messages import Unit
 from communitree_shared.settings import Settings
@@ -66,16 +67,22 @@ class Race:
                     ledger.submit(T, f"{job}-{n}-{step}", {"kind": "query"}, PLAN, in_flight=flight)
                     ledger.finish(T, f"{job}-{n}-{step}", "failed", {}, 60)  # where it became a job of its own
                 elif act < 0.45:
-                    found = ledger.begin(T, job, "map", identity, ids, mine.choice([0.001, 5.0]), ALLOWED)
+                    lease, direct = mine.choice([0.001, 5.0]), mine.random() < 0.3
+                    found = ledger.begin(T, job, "map", identity, ids, lease, ALLOWED, direct=direct)
                     with lock:
                         begun.update(u for u, verdict in found.verdicts.items() if verdict == "go")
                 elif act < 0.75:
-                    told = f"{n}-{step}"
-                    status, _ = ledger.arrive(
-                        T, job, "map", unit, ok=mine.random() < 0.8, outcome={"by": told}, event={}
-                    )
+                    several = mine.choices([u for _, _, them, _ in made for u in them], k=mine.randint(1, 6))
+                    ends_of = [
+                        Arrival(u, mine.random() < 0.8, {"by": f"{n}-{step}-{i}"}, {}) for i, u in enumerate(several)
+                    ]
+                    statuses, _ = ledger.arrive_all(T, job, "map", ends_of)
                     with lock:
-                        new.extend([(unit, told)] if status == "new" else [])
+                        new.extend(
+                            (end.unit, end.outcome["by"])
+                            for end, status in zip(ends_of, statuses, strict=True)
+                            if status == "new"
+                        )
                 elif act < 0.82:
                     dead = mine.choice(["", "a child:1"])  # which may have had it in its hands and not begun it
                     ledger.give_back(
