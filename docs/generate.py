@@ -23,7 +23,7 @@ for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FOR
 from pydantic import BaseModel, SecretStr  # noqa: E402
 from settings_texts import TEXTS  # noqa: E402
 
-from communitree_shared import ask_defaults, index_plan, messages, results  # noqa: E402
+from communitree_shared import ask_defaults, index_plan, job_views, messages, results  # noqa: E402
 from communitree_shared.options import QueryOptions, field_of, limits  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
@@ -38,8 +38,8 @@ RESULTS: dict[str, type[BaseModel]] = {
     "index-result": results.IndexResult,
     "index-plan": index_plan.IndexPlan,
     "tree": results.Tree,
-    "job": results.JobView,
-    "job-row": results.JobRow,
+    "job": job_views.JobView,
+    "job-row": job_views.JobRow,
 }
 
 #: task → what it does, in the order of a job's life

@@ -25,11 +25,12 @@ from communitree_shared.broker import Publisher
 from communitree_shared.connect import close, redis_client
 from communitree_shared.errors import UsageError
 from communitree_shared.index_plan import IndexPlan
+from communitree_shared.job_views import JobRow, JobView
 from communitree_shared.keys import corpus_name
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
 from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, JobRow, JobView, Plan, Tree
+from communitree_shared.results import Answer, IndexResult, Plan, Tree
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 

@@ -10,8 +10,8 @@ from communitree.outcome import as_error
 from communitree_shared import rediskeys as rk
 from communitree_shared.connect import memory_fault, where_of
 from communitree_shared.errors import UsageError
+from communitree_shared.job_views import JobRow, JobView
 from communitree_shared.ledger.jobs import Jobs
-from communitree_shared.results import JobRow, JobView
 
 _COUNTS = ("level", "total", "done", "failed", "released")
 

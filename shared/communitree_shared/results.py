@@ -1,4 +1,4 @@
-"""What a job gives back: the contracts of `ask`, `index`, `tree` and `job`, each with `--json`."""
+"""What a job gives back: the contracts of `ask`, `index` and `tree`, each with `--json`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ class _Result(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
+class CitedRow(_Result):
+    """An entity, or a relationship by what it joins. `id`: its human_readable_id, `Entities (5)` in a report's text."""
+
+    id: int
+    title: str
+
+
 class Citation(_Result):
     """One cited report (or text unit, with the selection `texts`), checked and resolved.
 
     `kind` and `id`: as the text names it, `[Data: Reports (id)]`; a row of another kind than what was read (entities,
-    relationships, claims, or a name of none) is never verified.
+    relationships, claims, or a name of none) is never verified. `entities` and `relationships`: the first of those that
+    the report's findings behind the citing statements name; `more_…`: how many others they name.
     """
 
     kind: str = "reports"
@@ -30,6 +38,10 @@ class Citation(_Result):
     level: int | None = None
     title: str = ""
     verified: bool = False
+    entities: list[CitedRow] = []
+    more_entities: int = 0
+    relationships: list[CitedRow] = []
+    more_relationships: int = 0
     text_units: list[str] = []
     documents: list[str] = []
 
@@ -321,28 +333,3 @@ class Tree(_Result):
     version: str
     levels: list[dict[str, Any]]
     communities: list[TreeCommunity]
-
-
-class JobRow(_Result):
-    """A job in a list. Times in unix seconds; None: not yet."""
-
-    job_id: str
-    kind: Literal["corpus", "query"]
-    status: str
-    corpus: str = ""
-    created: float | None = None
-    started: float | None = None
-    ended: float | None = None
-
-
-class JobView(_Result):
-    """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now."""
-
-    job_id: str
-    kind: Literal["corpus", "query"]
-    status: str
-    corpus: str = ""
-    progress: dict[str, Any] = {}
-    waits: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    events: list[dict[str, Any]] = []

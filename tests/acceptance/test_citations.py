@@ -95,6 +95,16 @@ def test_what_reports_quote_is_no_citation_of_the_answer(stack: Stack, provider:
     assert answer["account"]["citations"]["unverified"] == 0 < answer["account"]["citations"]["verified"]
 
 
+def test_a_citation_leads_to_the_rows_behind_it(stack: Stack, provider: Provider) -> None:
+    provider.reset(planted=r"[^.|]*\. \[Data: \w+ \(\d+\)\]")
+    answer = stack.call_json("ask", "topics", "What is behind it?", "--leaves")
+    report = next(c for c in answer["citations"] if c["entities"])
+    named = {row["id"]: row["title"] for row in report["entities"]}
+    text = stack.call_json("report", "topics", str(report["report"]))
+    assert named.keys() <= {int(n) for n in re.findall(r"Entities \((\d+)", str(text["findings"]))}
+    assert all(title.casefold() in str(text["findings"]).casefold() for title in named.values())
+
+
 @pytest.mark.parametrize("name", ["Dossiers", "Board Reports", "档案"])
 def test_reports_are_cited_by_the_name_asked_for(stack: Stack, name: str) -> None:
     answer = stack.call_json("ask", "topics", f"What of {name}?", "--leaves", "--context-name", name)

@@ -12,6 +12,7 @@ from communitree.render.lists import corpora_table, job_parts, jobs_table, lette
 from communitree.render.numbers import listed, money, plural, seconds, share, shorten
 from communitree.render.report import evidence_lines, report_parts, source_parts
 from communitree.render.tree import level_table, tree_view
+from communitree_shared.job_views import JobRow, JobView
 from communitree_shared.results import (
     Account,
     Answer,
@@ -21,8 +22,6 @@ from communitree_shared.results import (
     Coverage,
     FinestAvailable,
     IndexResult,
-    JobRow,
-    JobView,
     Plan,
     Point,
     PointsAccount,

@@ -14,7 +14,7 @@ from communitree_shared.options import AnswerOptions, SelectionOptions
 from communitree_shared.results import Answer, Point, QuerySettings
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
-from communitree_workers.query.citations import Checker, Resolver, check, nearest_finding
+from communitree_workers.query.citations import Behind, Checker, Resolver, check, nearest_finding
 from communitree_workers.query.map import MapPoint, MapResult
 from communitree_workers.query.points import BatchOutcome, gather_points
 from communitree_workers.query.reduce import plan_reduce
@@ -180,6 +180,17 @@ def test_what_a_stream_shows_lags_behind_by_an_open_bracket_at_most() -> None:
     assert checker.close().text == "So it [Data: Reports (2, 99 unverified)] is [x\ny ["
 
 
+class Narrowing:
+    def __call__(self, community: int, statement: str) -> Behind:
+        return Behind(["t6"], list(range(13)), [4, 5]) if "six" in statement else Behind([])
+
+    def entity(self, number: int) -> str | None:
+        return f"e{number}" if number else None
+
+    def relationship(self, number: int) -> str | None:
+        return "a – b" if number == 4 else None
+
+
 def test_citations_lead_to_text() -> None:
     resolver = Resolver(VIEW)
     leaf = resolver.citation(5, verified=True, kind="reports")
@@ -190,9 +201,14 @@ def test_citations_lead_to_text() -> None:
     source = resolver.citation(4, verified=True, kind="sources")
     assert (source.report, source.text_units, source.title) == (None, ["t4"], "book.txt")
     assert resolver.document_titles([4, 5, 4711]) == {4: "book.txt", 5: "book.txt"}
-    narrowed = Resolver(VIEW, lambda community, statement: ["t6"] if "six" in statement else [])
-    assert narrowed.citation(0, verified=True, kind="reports", statements=["six"]).text_units == ["t6"]
-    assert len(narrowed.citation(0, verified=True, kind="reports", statements=["x"]).text_units) == 3
+    narrowed = Resolver(VIEW, Narrowing())
+    six = narrowed.citation(0, verified=True, kind="reports", statements=["six", "six"])
+    assert six.text_units == ["t6"]
+    assert [(row.id, row.title) for row in six.entities] == [(n, f"e{n}") for n in range(1, 11)]
+    assert (six.more_entities, [row.title for row in six.relationships], six.more_relationships) == (2, ["a – b"], 0)
+    other = narrowed.citation(0, verified=True, kind="reports", statements=["x"])
+    assert (len(other.text_units), other.entities, other.more_entities) == (3, [], 0)
+    assert narrowed.citation(0, verified=False, kind="reports", statements=["six"]).entities == []
 
 
 def test_the_finding_a_statement_rests_on() -> None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
 from communitree_shared.citing import label_of
-from communitree_shared.results import Citation, Point
+from communitree_shared.results import Citation, CitedRow, Point
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.references import CLOSING, OPENING, SHOWN, Part, bracketed, find, own_kind, section
@@ -23,8 +24,30 @@ _SHARED_WORDS = 0.3
 #: What ends a reference, or shows that an opened bracket is none.
 _ENDS = re.compile(rf"[{re.escape(CLOSING)}\n]")
 
-#: What finds the text units behind a report's statement; see `Resolver`.
-Locate = Callable[[int, str], list[str]]
+#: Entities and relationships that one citation names each.
+ROWS = 10
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What a statement that cites a report rests on: ids of text units, human_readable_ids of the other rows."""
+
+    units: list[str]
+    entities: list[int] = field(default_factory=list)
+    relationships: list[int] = field(default_factory=list)
+
+
+class Locate(Protocol):
+    """Finds what is behind a report's statement, and the titles of its rows; see `sources.FindingSources`."""
+
+    def __call__(self, community: int, statement: str) -> Behind:
+        """Return what a statement citing this report rests on."""
+
+    def entity(self, number: int) -> str | None:
+        """Return an entity's title."""
+
+    def relationship(self, number: int) -> str | None:
+        """Return the titles that a relationship joins."""
 
 
 @dataclass
@@ -192,15 +215,13 @@ class Resolver:
         self.locate = locate
         self._number = {key: i for i, key in enumerate(view.unit_key)} if locate else {}
 
-    def report(self, community: int, statements: Iterable[str] = ()) -> list[int]:
-        """Return the positions of the text units behind a report: its own evidence's, else its children's."""
+    def report(self, community: int, keys: Iterable[str] = ()) -> list[int]:
+        """Return the positions of these text units behind a report; of none, its own evidence's or its children's."""
         view = self.view
         node = view.node[community]
-        if self.locate is not None:
-            keys = [key for text in statements for key in self.locate(community, text)]
-            found = [self._number[key] for key in dict.fromkeys(keys) if key in self._number]
-            if found:
-                return found[:UNITS]
+        found = [self._number[key] for key in dict.fromkeys(keys) if key in self._number]
+        if found:
+            return found[:UNITS]
         own = view.read_idx[view.read_ptr[node] : view.read_ptr[node + 1]].tolist()
         queue = view.children(node).tolist()
         while not own and queue:
@@ -231,16 +252,20 @@ class Resolver:
         if id not in view.node:
             return Citation(id=id, report=id, verified=False)
         node = view.node[id]
-        units = self.report(id, statements) if verified else []
-        return Citation(
-            id=id,
-            report=id,
-            level=int(view.level[node]),
-            title=view.titles[node],
-            verified=verified,
-            text_units=[view.unit_key[u] for u in units],
-            documents=self._documents(units),
-        )
+        cited = Citation(id=id, report=id, level=int(view.level[node]), title=view.titles[node], verified=verified)
+        if not verified:
+            return cited
+        keys: list[str] = []
+        if self.locate is not None:
+            behind = [self.locate(id, text) for text in statements]
+            keys = [key for part in behind for key in part.units]
+            entities = _named(self.locate.entity, (n for part in behind for n in part.entities))
+            joined = _named(self.locate.relationship, (n for part in behind for n in part.relationships))
+            cited.entities, cited.more_entities = entities
+            cited.relationships, cited.more_relationships = joined
+        units = self.report(id, keys)
+        cited.text_units, cited.documents = [view.unit_key[u] for u in units], self._documents(units)
+        return cited
 
     def document_titles(self, units: Iterable[int]) -> dict[int, str]:
         """Return the title of the document that each of these text units (by number) is from."""
@@ -250,6 +275,12 @@ class Resolver:
     def _documents(self, units: Sequence[int]) -> list[str]:
         numbers = self.view.unit_document[np.array(units, dtype=np.int64)].tolist() if units else []
         return list(dict.fromkeys(self.view.documents[n] if n >= 0 else "" for n in numbers)) if numbers else []
+
+
+def _named(title: Callable[[int], str | None], numbers: Iterable[int]) -> tuple[list[CitedRow], int]:
+    """Return the first of these rows with their titles, and how many more there are."""
+    rows = [CitedRow(id=n, title=name) for n in dict.fromkeys(numbers) if (name := title(n)) is not None]
+    return rows[:ROWS], max(0, len(rows) - ROWS)
 
 
 def cite(checked: Checked, resolver: Resolver, kind: str) -> list[Citation]:
