@@ -18,6 +18,7 @@ from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.keys import Keys
+from communitree_shared.languages import language, language_code
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.results import Account, Answer, IndexResult, Selection
 from communitree_shared.store import Store
@@ -27,18 +28,30 @@ log = logging.getLogger(__name__)
 #: So many ends are written in one go, and so many side by side.
 MOST, AT_ONCE = 500, 16
 
+#: The reason that a cancelled job's record has, and what a cancelled question's answer says in English and Chinese.
+CANCELLED_BY_CALLER = "cancelled by its caller"
+_CANCELLED = ("Cancelled before an answer was written.", "在写出答案之前已取消。")
+
 
 def without_result(
     job: str, state: str, cause: str, record: Mapping[str, str], request: Mapping[str, Any]
 ) -> Answer | IndexResult:
-    """Return the result of a job that ended without writing any: empty, with its cause as a warning."""
+    """Return the result of a job that ended without writing any: its cause as a warning; a question that was
+    cancelled says so, in its own language.
+    """
     corpus = str(request.get("corpus") or record.get("corpus", ""))
     if (request.get("kind") or record.get("kind")) != "query":
         return IndexResult.model_validate({"job_id": job, "status": state, "corpus": corpus, "warnings": [cause]})
     strategy = request.get("options", {}).get("selection", {}).get("strategy", "auto")
+    question = str(request.get("question", ""))
+    wanted = language_code(request.get("options", {}).get("answer", {}).get("language") or "")
+    chinese = (wanted or language(question)).startswith("zh")
+    answer = _CANCELLED[chinese] if state == "cancelled" else ""
+    if cause == CANCELLED_BY_CALLER and chinese:
+        cause = "由提问者取消。"
     account = Account(selection=Selection(strategy=strategy), warnings=[cause])
     return Answer.model_validate(
-        {"job_id": job, "status": state, "question": request.get("question", ""), "corpus": corpus,
+        {"job_id": job, "status": state, "question": question, "answer": answer, "corpus": corpus,
          "version": str(request.get("version") or record.get("version", "")), "account": account.model_dump()}
     )  # fmt: skip
 

@@ -26,6 +26,7 @@ from communitree_shared.errors import (
 )
 from communitree_shared.keys import Keys, corpus_name, encode_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
+from communitree_shared.ledger.ends import CANCELLED_BY_CALLER
 from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
 from communitree_shared.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
 from communitree_shared.options import IndexOptions, QueryOptions
@@ -279,7 +280,7 @@ class Jobs:
             JobNotFound: no such job of this tenant.
         """
         self.record(job)
-        reason = "cancelled by its caller"
+        reason = CANCELLED_BY_CALLER
         left, outgoing = self.ledger.cancel(self.tenant, job, call or uuid.uuid4().hex, self.settings.job_ttl, reason)
         if left in {"cancelled", "ended"}:
             self._publish(outgoing)

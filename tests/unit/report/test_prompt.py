@@ -52,7 +52,9 @@ def test_a_prompt_of_the_users_own_with_a_place_for_the_data(template: str) -> N
 
 def test_the_report_language_may_be_any() -> None:
     assert "Write in Italian" in instructions(ReportOptions(), "Italian", {}).before
-    assert language_name("zh-CN") == "zh-CN"
+    for name in ("Chinese", "中文", "zh", "zh-CN"):
+        assert language_name(name) == "中文"
+    assert (language_name("英文"), language_name("zh-TW"), language_name("")) == ("English", "繁体中文", "English")
     assert load("report", "zh-Hans", {}) == load("report", "zh", {})
     assert load("report", "de", {}) == load("report", "en", {})
     with pytest.raises(BadInput, match="rport") as caught:

@@ -7,11 +7,28 @@ from functools import cache
 from importlib.resources import files
 
 from communitree_shared.errors import BadInput
+from communitree_shared.languages import language_code
 
 #: How an answer language is named in a prompt of each language.
 _NAMES = {
-    "en": {"en": "English", "zh": "Chinese", "fr": "French", "de": "German", "es": "Spanish", "ja": "Japanese"},
-    "zh": {"en": "英文", "zh": "中文", "fr": "法文", "de": "德文", "es": "西班牙文", "ja": "日文"},
+    "en": {
+        "en": "English",
+        "zh": "Chinese",
+        "zh-hant": "Traditional Chinese",
+        "fr": "French",
+        "de": "German",
+        "es": "Spanish",
+        "ja": "Japanese",
+    },
+    "zh": {
+        "en": "英文",
+        "zh": "中文",
+        "zh-hant": "繁体中文",
+        "fr": "法文",
+        "de": "德文",
+        "es": "西班牙文",
+        "ja": "日文",
+    },
 }
 
 
@@ -33,13 +50,14 @@ def load(name: str, language: str, overrides: Mapping[str, str]) -> str:
 
 def file_language(language: str) -> str:
     """Return the language of the prompt files that serve an answer language: `zh` for Chinese, else `en`."""
-    word = language.strip().lower()
-    return "zh" if word.startswith(("zh", "chinese", "中文", "汉语", "简体", "繁体")) else "en"
+    code = language_code(language).lower()
+    return "zh" if code.startswith(("zh", "chinese", "中文", "汉语", "简体", "繁体")) else "en"
 
 
 def language_name(language: str) -> str:
-    """Return how a prompt names an answer language; a language that is no known code is named as it was given."""
-    return _NAMES[file_language(language)].get(language.strip().lower(), language.strip() or "English")
+    """Return how a prompt names an answer language; one that is not known by any name is named as it was given."""
+    code = language_code(language)
+    return _NAMES[file_language(language)].get(code, code or "English")
 
 
 @cache

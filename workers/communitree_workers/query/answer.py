@@ -20,6 +20,7 @@ from communitree_shared.results import (
     Usage,
 )
 from communitree_shared.settings import EXTRACTIVE
+from communitree_workers.query.causes import cause_in
 from communitree_workers.query.citations import Checked, Resolver, check, cite, mark_in_answer
 from communitree_workers.query.phrases import say
 from communitree_workers.query.points import BatchOutcome, Gathered
@@ -173,13 +174,11 @@ def _batches(outcomes: Sequence[BatchOutcome]) -> BatchesAccount:
 
 def causes(outcomes: Sequence[BatchOutcome], language: str) -> str:
     """Return the causes of failed batches, the most frequent first, each once."""
-    found = Counter(o.cause or say("cause.unknown", language) for o in outcomes if o.status == "failed")
+    found = Counter(
+        cause_in(language, o.cause) or say("cause.unknown", language) for o in outcomes if o.status == "failed"
+    )
     named = [f"{cause} ×{n}" if n > 1 and len(found) > 1 else cause for cause, n in found.most_common(3)]
-    return ("；" if language == "zh" else "; ").join(_bare(cause) for cause in named)
-
-
-def _bare(cause: str) -> str:
-    return cause.rstrip(".。 ")
+    return ("；" if language.startswith("zh") else "; ").join(named)
 
 
 def opening(outcomes: Sequence[BatchOutcome], reduced: Reduced, language: str) -> str:
@@ -189,9 +188,11 @@ def opening(outcomes: Sequence[BatchOutcome], reduced: Reduced, language: str) -
         values = {"batches": len(outcomes), "failed": failed, "answered": len(outcomes) - failed}
         notes.append(say("state.partial", language, cause=causes(outcomes, language), **values))
     if reduced.lost:
-        notes.append(say("state.reduce_part", language, count=reduced.lost, cause=_bare(reduced.lost_cause)))
+        notes.append(
+            say("state.reduce_part", language, count=reduced.lost, cause=cause_in(language, reduced.lost_cause))
+        )
     if reduced.cause:
-        notes.append(say("state.reduce_by_hand", language, cause=_bare(reduced.cause)))
+        notes.append(say("state.reduce_by_hand", language, cause=cause_in(language, reduced.cause)))
     return "".join(f"> {line}\n" for line in notes) + "\n" if notes else ""
 
 
@@ -221,7 +222,7 @@ def _words(
     if status == "cancelled":
         return say("state.cancelled", language)
     if batches.answered and reduced.text is None:
-        cause = _bare(reduced.cause) or say("cause.unknown", language)
+        cause = cause_in(language, reduced.cause) or say("cause.unknown", language)
         return say("state.failed_reduce", language, used=len(gathered.order), cause=cause)
     return say("state.failed", language, **values)
 

@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from communitree_shared.errors import BadInput, UsageError
+from communitree_shared.languages import language_code
 from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_shared.tokens import count
-from communitree_workers.prompts import language_name, load
+from communitree_workers.prompts import file_language, language_name, load
 from communitree_workers.query.batch import Batch
 from communitree_workers.query.references import OPENING, ids_in, without_references
 
@@ -97,11 +98,10 @@ def static_text(
     overview: str, anchors: list[int], options: AnswerOptions, language: str, prompts: Mapping[str, str], name: str
 ) -> str:
     """Return the system message up to the table."""
-    tongue = "zh" if language.startswith("zh") else "en"
     rules = load("map", language, prompts)
     rules = rules.replace("{anchors}", ", ".join(map(str, anchors)) or "–")
     rules = rules.replace("{max_length}", str(options.map_max_length)).replace("{language}", language_name(language))
-    above, table = _HEADINGS[tongue]
+    above, table = _HEADINGS[file_language(language)]
     parts = [rules.strip()]
     if overview:
         parts.append(f"{above}\n\n{overview.strip()}")
@@ -119,8 +119,8 @@ def static_tokens(
     languages: tuple[str, ...] = ("en", "zh"),
 ) -> int:
     """Return the most tokens the prompt around the table can have, whatever the question's language."""
-    if options.language and options.language not in languages:
-        languages = (*languages, options.language)
+    if (code := language_code(options.language)) and code not in languages:
+        languages = (*languages, code)
     texts = [static_text(overview, anchors, options, language, prompts, name) for language in languages]
     return max(count(text, encoding) for text in texts) + _CHAT_OVERHEAD
 

@@ -265,4 +265,4 @@ def say(key: str, language: str, /, **values: Any) -> str:
     Raises:
         KeyError: there is no such phrase, or a value it needs is missing.
     """
-    return _COUNTING.format(_PHRASES[key][1 if language == "zh" else 0], **values)
+    return _COUNTING.format(_PHRASES[key][1 if language.startswith("zh") else 0], **values)

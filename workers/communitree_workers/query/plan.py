@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from communitree_shared.errors import CommunitreeError, UsageError
+from communitree_shared.languages import language_code
 from communitree_shared.options import QueryOptions, SelectionOptions, Strategy
 from communitree_shared.results import Plan
 from communitree_shared.settings import ModelSettings
@@ -201,7 +202,7 @@ class Planner:
         else:
             selected = must_read(select(
                 self.view, selection, self.question, batch=self.options.batch, price=self.price(),
-                language=self.options.answer.language,
+                language=language_code(self.options.answer.language),
             ))  # fmt: skip
         return self.of(selected, selection, calls, corpus, version)
 
@@ -241,7 +242,7 @@ class Planner:
 
     def _upper_bound(self, selection: SelectionOptions) -> tuple[Selected, int]:
         """A walk reads at most the finest reports (`dynamic`, with parents: all), or its budget's worth of them."""
-        language = self.options.answer.language or read_question(self.question).language
+        language = language_code(self.options.answer.language) or read_question(self.question).language
         view = self.view
         per_call = max(1, selection.candidates_per_call)
         most = int((-(-np.bincount(view.level) // per_call)).sum())  # a wave is a level at most

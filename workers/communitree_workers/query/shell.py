@@ -21,6 +21,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from communitree_shared.languages import language_code
 from communitree_shared.messages import QueryRequest
 from communitree_shared.options import BatchOptions, QueryOptions
 from communitree_shared.results import Coverage, Selection
@@ -107,7 +108,7 @@ def asked(context: UnitContext, request: QueryRequest, options: QueryOptions) ->
 
 def answer_language(question: str, options: QueryOptions) -> str:
     """Return the language of the answer: as asked for, else the question's."""
-    return options.answer.language or _language_of(question)
+    return language_code(options.answer.language) or _language_of(question)
 
 
 @lru_cache(256)

@@ -13,21 +13,15 @@ from functools import lru_cache
 
 import rjieba
 
+from communitree_shared.languages import CJK as CJK
+from communitree_shared.languages import CJK_RUN as CJK_RUN
+from communitree_shared.languages import language as language
 from communitree_workers.text.stopwords import CHINESE, ENGLISH
 
-#: Han with its extensions, iteration marks, and kana: what is written without spaces.
-CJK = "\u3005\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-
-CJK_RUN = re.compile(f"[{CJK}]+")
 _RUNS = re.compile(rf"([{CJK}]+)|([^\W_{CJK}]+(?:['’][^\W_{CJK}]+)*)")
 #: The same for text that is plain ASCII, and in lower case already.
 _PLAIN_RUNS = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
-_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff]+")
 
-#: A Chinese word has about this many characters: makes characters comparable with words of other scripts.
-_CHARACTERS_A_WORD = 1.6
-#: Enough to tell the language of a document.
-_SAMPLE = 20_000
 #: A name counts as this frequent in rjieba's dictionary (of 60 million words): enough for 和 + 黛玉 to beat 和黛玉.
 _NAME_FREQUENCY = 20_000
 _LONGEST_NAME = 6
@@ -36,19 +30,6 @@ _LONGEST_NAME = 6
 def is_cjk(character: str) -> bool:
     """Say whether a character belongs to a script written without spaces (Han or kana)."""
     return CJK_RUN.fullmatch(character) is not None
-
-
-def language(text: str) -> str:
-    """Return `zh` when at least half of the words are Chinese, else `en`; text without any word is `en`.
-
-    A long text is judged by three samples: start, middle and end.
-    """
-    if len(text) > 3 * _SAMPLE:
-        middle = len(text) // 2
-        text = text[:_SAMPLE] + "\n" + text[middle : middle + _SAMPLE] + "\n" + text[-_SAMPLE:]
-    characters = sum(map(len, CJK_RUN.findall(text)))
-    words = len(_LATIN_WORD.findall(text))
-    return "zh" if characters and characters / _CHARACTERS_A_WORD >= words else "en"
 
 
 @lru_cache(maxsize=65_536)

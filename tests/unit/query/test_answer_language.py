@@ -1,0 +1,29 @@
+"""The language that a caller asks for, by whichever of its names, in prompts and forms."""
+
+from __future__ import annotations
+
+import pytest
+
+from communitree_shared.options import AnswerOptions, QueryOptions
+from communitree_workers.query.reduce import reduce_messages
+from communitree_workers.query.response import form_of
+from communitree_workers.query.shell import answer_language
+
+
+@pytest.mark.parametrize("name", ["Chinese", "中文", "zh", "zh-CN"])
+def test_chinese_by_any_name_makes_a_prompt_all_chinese(name: str) -> None:
+    options = QueryOptions(answer=AnswerOptions(language=name))
+    language = answer_language("Who is Tiny Tim?", options)
+    assert language == "zh"
+    (system, _) = reduce_messages(["1. 要点"], "Who is Tiny Tim?", options.answer, name, {})
+    assert "中文" in system["content"]
+    assert "多个段落" in system["content"]
+    assert "Chinese" not in system["content"]
+    assert "paragraphs" not in system["content"]
+
+
+def test_other_languages_are_named_as_they_were_given() -> None:
+    options = QueryOptions(answer=AnswerOptions(language="Italian"))
+    assert answer_language("宝玉是谁？", options) == "Italian"
+    assert answer_language("宝玉是谁？", QueryOptions()) == "zh"
+    assert form_of("multiple paragraphs", "English") == "multiple paragraphs"
