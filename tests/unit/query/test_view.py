@@ -157,3 +157,9 @@ def test_gathering_rows_of_a_csr() -> None:
     ptr = np.array([0, 2, 2, 5], dtype=np.int64)
     assert gather(ptr, np.array([2, 0, 1])).tolist() == [2, 3, 4, 0, 1]
     assert gather(ptr, np.array([], dtype=np.int64)).tolist() == []
+
+
+def test_reports_written_in_chinese_by_any_name_make_a_chinese_corpus() -> None:
+    tables = corpus(Shape(entities=40, relationships=60, depth=3, seed=4))
+    assert build_view(with_reports(tables, language="中文")).language == "zh"
+    assert build_view(with_reports(tables, language="English")).language == "en"
