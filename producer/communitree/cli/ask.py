@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from communitree.cli.flags import Flags, with_flags
-from communitree.cli.output import Json, show, to_stdout
+from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
 from communitree.cli.values import seconds, share
 from communitree_shared.errors import UsageError
@@ -228,6 +228,8 @@ def ask(
                 to_stdout([p.model_dump(mode="json") for p in plans] if plan_all else plans[0])
             else:
                 show(*plan_parts(plans))
+            if chosen.history:
+                say("Planned for the question as it is written: asked, it is first rewritten to stand alone.")
             return 0
         submitted = client.submit(corpus, text, chosen)
         answer, written = follow_answer(client, submitted.job, stream=stream and not as_json)

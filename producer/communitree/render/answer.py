@@ -97,13 +97,20 @@ def selection_lines(selection: Selection, units: int | None = None) -> list[str]
     lines.append(f"selection {selection.strategy}" + (f": {selection.why}" if selection.why else ""))
     walked = selection.strategy in ("relevant", "dynamic")
     out = (("pruned as irrelevant", selection.pruned), ("left out for the budget", selection.left_out))
-    for why, pruned in out if walked else (("left out for the budget", selection.pruned),):
+    for why, pruned in out if walked else ((_why_left_out(selection), selection.pruned),):
         if pruned.count:
             lines.append(
                 f"{why}: {plural(pruned.count, 'community', 'communities')} (in nothing that is read: "
                 f"{plural(pruned.text_units, 'text unit')}, {share(pruned.entities)} of entities)"
             )
     return lines
+
+
+def _why_left_out(selection: Selection) -> str:
+    low = selection.budget.get("below_rank", 0)
+    if not low:
+        return "left out for the budget"
+    return "left out for the budget or their rank" if low < selection.pruned.count else "left out for their rank"
 
 
 def plan_parts(plans: list[Plan]) -> list[RenderableType]:

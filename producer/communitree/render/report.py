@@ -20,7 +20,7 @@ def report_parts(report: dict[str, Any]) -> list[RenderableType]:
     """Return title, summary, findings, then from what the report was made and what did not fit."""
     kind = str(report.get("generated_by") or "")
     head = f"level {report.get('level')}, {plural(int(report.get('size') or 0), 'entity', 'entities')}, "
-    head += f"{plural(int(report.get('weight') or 0), 'text unit')}, rank {float(report.get('rank') or 0):g}"
+    head += f"{plural(int(report.get('weight') or 0), 'text unit')}, rank {_rank(report.get('rank'))}"
     parts: list[RenderableType] = [
         Text.assemble((f"{report.get('community')}", "bold cyan"), " ", (str(report.get("title", "")), "bold")),
         Text(head + (f", by {kind}" if kind else ""), "dim"),
@@ -95,3 +95,7 @@ def _object(value: Any) -> dict[str, Any]:
         except ValueError:
             return {}
     return value if isinstance(value, dict) else {}
+
+
+def _rank(rank: float | None) -> str:
+    return "unknown" if rank is None else f"{float(rank):g}"

@@ -182,6 +182,6 @@ def test_reports_come_in_many_shapes() -> None:
     first, second = graph.reports.to_pylist()
     assert first["findings"] == [{"summary": "s", "explanation": ""}, {"summary": "plain", "explanation": ""}]
     assert first["full_content"] == "# T\n\nS\n\ns\n\nplain"
-    assert (first["rank"], second["rank"]) == (7.5, 0.0)
+    assert (first["rank"], second["rank"]) == (7.5, None)
     assert second["findings"][0]["summary"] == "just a text"
     assert graph.warnings == ["1 second report on a community was left out."]

@@ -93,6 +93,19 @@ def test_a_budget_in_money_keeps_to_its_price() -> None:
         plan(VIEW, options(strategy="budget", budget_usd=1.0), "Why?", Prices((None, None)))
 
 
+@pytest.mark.parametrize("strategy", ["leaves", "auto", "relevant", "dynamic", "texts", "budget"])
+def test_money_without_a_price_is_refused_by_a_plan_as_by_the_question(strategy: str) -> None:
+    chosen = options(strategy=strategy, budget_usd=1.0)
+    with pytest.raises(UsageError, match="needs the price"):
+        plan(VIEW, chosen, "Why?", Prices((None, None), (1.0, 1.0)))
+
+
+def test_a_rank_that_leaves_nothing_is_refused_and_one_that_leaves_some_is_the_reason() -> None:
+    with pytest.raises(UsageError, match="rank of 11 or more: the highest is 5"):
+        plan(VIEW, options(strategy="leaves", min_community_rank=11), "Why?", PRICES)
+    assert plan(VIEW, options(strategy="leaves", min_community_rank=5), "Why?", PRICES).selection.reports == 32
+
+
 def test_the_reduce_is_inside_a_budget_in_money() -> None:
     words = int(QueryOptions().answer.reduce_max_length * 1.4)
     planner = Planner(VIEW, options(strategy="leaves", budget_usd=1.0), "Why?", PRICES)

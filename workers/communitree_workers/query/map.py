@@ -148,7 +148,7 @@ def check_question(question: str, options: BatchOptions, encoding: str) -> None:
     if tokens > options.reserve_tokens:
         raise UsageError(
             f"The question has {tokens} tokens; {options.reserve_tokens} are kept for it in every prompt.",
-            hint="Shorten it, or raise reserve_tokens (and max_context_tokens with it).",
+            hint="Shorten it, or raise --reserve-tokens (and --max-context-tokens with it).",
         )
 
 

@@ -109,7 +109,7 @@ def table_room(options: BatchOptions, static_tokens: int, encoding: str, kind: s
         raise UsageError(
             f"max_context_tokens={options.max_context_tokens} leaves no room for {kind}: the prompt around the table "
             f"takes {static_tokens + head} tokens and {options.reserve_tokens} are kept for the question.",
-            hint=f"Give at least {needed}, or lower reserve_tokens or overview_tokens.",
+            hint=f"Give --max-context-tokens {needed} or more, or lower --reserve-tokens or --overview-tokens.",
         )
     return room
 

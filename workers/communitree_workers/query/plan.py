@@ -182,6 +182,18 @@ class Planner:
         reading = self.for_reading()
         return None if reading is None else round(_RATING_SHARE * reading, 6)
 
+    def priced(self, selection: SelectionOptions) -> None:
+        """Say no to a budget in money where the price of reading or of the answer is unknown.
+
+        Raises:
+            UsageError: names what sets the prices.
+        """
+        if selection.budget_usd is not None and self.usd(Size(0, 0, 0)) is None:
+            raise UsageError(
+                "A budget in USD needs the price of the model.",
+                hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in tokens.",
+            )
+
     def price(self) -> Price | None:
         """Return what reading some communities would cost, for a budget in money; None where prices are unknown."""
         if self.usd(Size(0, 0, 0)) is None:
@@ -196,6 +208,7 @@ class Planner:
 
     def plan(self, selection: SelectionOptions, corpus: str = "", version: str = "") -> Plan:
         """Return the plan of one selection."""
+        self.priced(selection)
         calls = 0
         if selection.strategy in ("relevant", "dynamic"):
             selected, calls = self._upper_bound(selection)

@@ -51,6 +51,8 @@ def plan(context: UnitContext) -> Outcome:
     view = load_view(context, request.corpus, request.version)
     question = asked(context, request, options)
     check_question(question, options.batch, view.encoding)
+    planner = Planner(view, options, question, Prices.of(prices(context)))
+    planner.priced(options.selection)
     selected: Selected | None
     if options.again:
         selected, options = silent(context, request, view, options)
@@ -58,7 +60,7 @@ def plan(context: UnitContext) -> Outcome:
         services.ledger.update(message.tenant, message.job, {"models": json.dumps(models)})
         selected = walking.begin_walk(context, request, options, view, models)
     else:
-        price = Planner(view, options, question, Prices.of(prices(context))).price()
+        price = planner.price()
         language = answer_language(question, options)
         selected = must_read(
             select(view, options.selection, question, batch=options.batch, price=price, language=language)

@@ -183,7 +183,7 @@ def read_reports(reader: Reader, notes: Notes) -> pa.Table:
         columns["findings"] = values.findings(columns["full_content_json"], reader.file, "full_content_json")
     columns["full_content"] = _contents(columns)
     for name, kind in COLUMNS[COMMUNITY_REPORTS].items():
-        if kind in ("int", "float", "bool"):
+        if kind in ("int", "float", "bool") and name != "rank":  # one that is missing is neutral, not the lowest
             columns[name] = pc.fill_null(columns[name], False if kind == "bool" else 0)
     return conform(COMMUNITY_REPORTS, pa.table({name: columns[name] for name in COLUMNS[COMMUNITY_REPORTS]}))
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from communitree_shared.errors import UsageError
 from communitree_shared.options import BatchOptions
 from communitree_shared.results import Coverage, FinestAvailable, Pruned, Selection
 from communitree_workers.query.corpus_view import CorpusView, IntArray
@@ -48,7 +49,11 @@ class Choice:
 def describe(
     view: CorpusView, strategy: str, choice: Choice, *, min_rank: float, batch: BatchOptions, language: str
 ) -> Selected:
-    """Leave out what cannot or shall not be read, and say what the rest is."""
+    """Leave out what cannot or shall not be read, and say what the rest is.
+
+    Raises:
+        UsageError: the rank that is asked for leaves nothing.
+    """
     warnings: list[str] = []
     nodes = np.sort(choice.nodes)
     readable = view.readable[nodes]
@@ -57,6 +62,13 @@ def describe(
     low = readable & (view.rank[nodes] < min_rank)
     if low.any():
         warnings.append(say("warn.rank", language, count=int(low.sum())))
+        if not (readable & ~low).any():
+            raise UsageError(
+                f"No report that would be read has a rank of {min_rank:g} or more: the highest is "
+                f"{view.rank[nodes[readable]].max():g}.",
+                hint="Lower --min-community-rank.",
+            )
+        choice.budget["below_rank"] = int(low.sum())
     kept = nodes[readable & ~low]
     left_out = np.concatenate((choice.pruned, nodes[~readable | low]))
     finest = finest_available(view, kept, choice.wanted) if choice.finest else FinestAvailable()
