@@ -106,6 +106,12 @@ def test_a_rank_that_leaves_nothing_is_refused_and_one_that_leaves_some_is_the_r
     assert plan(VIEW, options(strategy="leaves", min_community_rank=5), "Why?", PRICES).selection.reports == 32
 
 
+def test_too_few_tokens_for_any_report_are_refused_by_auto_as_by_a_budget() -> None:
+    with pytest.raises(UsageError, match="budget of 10 tokens is too small to read anything") as caught:
+        plan(VIEW, options(auto_tokens=10), "Why?", PRICES)
+    assert "--auto-tokens" in caught.value.hint
+
+
 def test_the_reduce_is_inside_a_budget_in_money() -> None:
     words = int(QueryOptions().answer.reduce_max_length * 1.4)
     planner = Planner(VIEW, options(strategy="leaves", budget_usd=1.0), "Why?", PRICES)

@@ -122,17 +122,18 @@ def must_read(selected: Selected) -> Selected:
         what = "the smallest relevant report"
     elif budget.get("stable"):
         what = "the first report in the order of --stable"
-    raise too_small(str(budget["binding"]), budget[budget["binding"]], budget["least"], what)
+    flag = "auto" if selected.selection.strategy == "auto" else "budget"
+    raise too_small(str(budget["binding"]), budget[budget["binding"]], budget["least"], what, flag)
 
 
-def too_small(unit: str, given: float, least: float, what: str) -> UsageError:
+def too_small(unit: str, given: float, least: float, what: str, flag: str = "budget") -> UsageError:
     """Return the error of a budget in which nothing fits; `least`: what `what`, the cheapest, takes."""
     budget, needed = (say(f"limit.{unit}", "en", n=n) for n in (given, least))
     if unit == "usd":  # priced by a search over whole selections, so near enough only
         needed = f"about {needed}"
     return UsageError(
         f"A budget of {budget} is too small to read anything: {what} takes {needed}.",
-        hint=f"Raise --budget-{unit} to that or more.",
+        hint=f"Raise --{flag}-{unit} to that or more.",
     )
 
 

@@ -7,6 +7,7 @@ for the coarse cut and half for refining, in place, the branches that match.
 from __future__ import annotations
 
 import heapq
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,9 @@ def auto(view: CorpusView, blocks: Blocks, cost: IntArray, budget: int, question
         key = "why.themes_unknown"
     if not key and not naming:
         key = "why.themes_common"
-    account = {"tokens": budget}
+    account: dict[str, Any] = {"tokens": budget}
+    if not len(whole.nodes) and whole.least:
+        account |= {"binding": "tokens", "least": whole.least}
     if key:
         return Choice(whole.nodes, say(key, language), {**account, "mode": "themes"}, pruned=whole.missing)
     scores = view.lexicon.scores(naming)
