@@ -269,10 +269,12 @@ class Ledger(QueryLedger):
             self._call(lambda: self.redis.zrem(rk.OUTBOX, *[o.member for o in outgoing]))
 
     def overdue(
-        self, outbox_age_s: float, lost_age_s: float, cap: int = 500, lease_s: float = 15.0
+        self, outbox_age_s: float, lost_age_s: float, cap: int = 500, lease_s: float = 15.0, *, outage: bool = False
     ) -> list[tuple[str, Outgoing]]:
-        """Return (why, message) of what must be published again."""
-        reply = self._run("overdue", int(outbox_age_s * 1000), int(lost_age_s * 1000), cap, int(lease_s * 1000))
+        """Return (why, message) of what must be published again. `outage`: nobody could renew a lease just now."""
+        reply = self._run(
+            "overdue", int(outbox_age_s * 1000), int(lost_age_s * 1000), cap, int(lease_s * 1000), int(outage)
+        )
         return [(reply[i], Outgoing(*reply[i + 1 : i + 4])) for i in range(0, len(reply), 4)]
 
     def park(self, queue: str, entry: str, most: int, ttl_s: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,7 @@ class Reconciler:
         self._losses, self._mended = 0, 0
         self._server = ""
         self._epoch = 0
+        self._heard = time.monotonic()
         self.name = uuid.uuid4().hex
         self.stop = threading.Event()
         self.republished: dict[str, int] = {"outbox": 0, "lease": 0, "lost": 0, "taken": 0}
@@ -74,6 +76,8 @@ class Reconciler:
                     self.tick()
                     self._epoch = int(self.ledger.redis.incr(rk.EPOCH))
                     pause = self.pause()
+                else:
+                    self._heard = time.monotonic()
                 knocks.over()
             except (InfrastructureError, redis.RedisError, OSError) as error:
                 pause = knocks.met(error, pause)
@@ -102,7 +106,9 @@ class Reconciler:
         self.expire()
         # A message that waits in a queue may simply be waiting: only clear signs count as loss (overdue.lua).
         lease = self.settings.lease
-        found = self.ledger.overdue(max(OUTBOX_AGE, lease / 3), max(10.0, 2 * lease), lease_s=lease)
+        found = self.ledger.overdue(
+            max(OUTBOX_AGE, lease / 3), max(10.0, 2 * lease), lease_s=lease, outage=self.silence()
+        )
         for why, _ in found:
             self.republished[why] += 1
         if found:
@@ -116,6 +122,17 @@ class Reconciler:
             self.writer = self._aside(self.writer, self._write_ends)
         else:
             self._unwritten.over()
+        self._heard = time.monotonic()
+
+    def silence(self) -> bool:
+        """Say whether Redis has not answered us for so long that leases of the living may have run out.
+
+        The script sees only that nobody has ticked, which the death of a reconciler explains, too (`LIFE`).
+        """
+        settings = self.settings
+        return time.monotonic() - self._heard > max(
+            settings.lease - settings.lease_renewal, 2 * settings.reconciler_tick
+        )
 
     def abandoned(self) -> list[str]:
         """Return delivery tags of messages that workers took and no longer mark; none for a while after an outage.

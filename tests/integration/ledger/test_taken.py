@@ -217,6 +217,26 @@ def test_after_an_outage_the_living_have_time_to_speak(world: World) -> None:
     assert world.reconciler.republished["taken"] == 0
 
 
+@pytest.mark.parametrize(("away", "known"), [(12, True), (12, False), (16, False)])
+def test_an_outage_shorter_than_a_lease_may_have_cost_the_living_theirs(world: World, away: int, known: bool) -> None:
+    """Renewed some seconds before it, they run out in it. A new reconciler sees the same where the old one has died."""
+    world.begin_again(1)
+    world.take(world.workers[0])
+    world.begin(world.workers[0])
+    world.beats()
+    world.pass_time(4)
+    world.tick()
+    world.pass_time(away)
+    world.reconciler._heard = time.monotonic() - (away if known else TICK)
+    world.tick()
+    spared = known or away > LEASE
+    assert world.reconciler.republished["lease"] == (0 if spared else 1)
+    world.beats()
+    for _ in range(4):
+        world.wait()
+    assert world.reconciler.republished["lease"] == (0 if spared else 1)
+
+
 def test_what_is_restored_is_next_and_leaves_nothing_of_its_first_taking(world: World) -> None:
     world.begin_again(3)
     world.take(world.workers[0])

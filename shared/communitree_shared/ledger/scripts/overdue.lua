@@ -1,5 +1,5 @@
 -- For the reconciler: what must be published again, capped.
--- ARGV: outbox age (ms), lost age (ms), cap, lease (ms)
+-- ARGV: outbox age (ms), lost age (ms), cap, lease (ms), whether Redis was away just now, as far as is known (0/1)
 -- Returns {why, member, queue, body, …}; why: outbox | lease | lost
 local outbox_age, lost_age, cap = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local at = now()
@@ -38,10 +38,13 @@ for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'outbox', '-inf', at - outbo
   if stage_open(t, j, s) then again('outbox', t, j, s, id) else redis.call('ZREM', P .. 'outbox', m) end
 end
 
--- 2. A lease ran out: its worker died, or gave the unit back. After a time without ticks (Redis was away) the leases
---    of units that run have run out too: their workers get one lease's time to renew them.
+-- 2. A lease ran out: its worker died, or gave the unit back. After an outage, or so long a time without ticks that
+--    it must have been one, the leases of units that run have run out too: their workers get one lease's time to renew
+--    them.
 local ticked = tonumber(redis.call('HGET', P .. 'watermark', '#ticked') or at)
-if at - ticked > tonumber(ARGV[4]) then redis.call('HSET', P .. 'watermark', '#patience', at + tonumber(ARGV[4])) end
+if ARGV[5] == '1' or at - ticked > tonumber(ARGV[4]) then
+  redis.call('HSET', P .. 'watermark', '#patience', at + tonumber(ARGV[4]))
+end
 redis.call('HSET', P .. 'watermark', '#ticked', at)
 local patient = at < tonumber(redis.call('HGET', P .. 'watermark', '#patience') or '0')
 for _, m in ipairs(patient and {} or redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', at, 'LIMIT', 0, cap)) do
