@@ -226,10 +226,7 @@ class Client:
         if options.again and which == "all":
             raise UsageError("--plan all goes not with --again, which reads the silent reports of that job.")
         question = listing.asked(self._jobs, question, options.again)
-        if which == "one":
-            options.check()
-        options = ask_defaults.fill(options, self.settings.ask, side_by_side=which == "all")
-        options.batch.check()
+        options = ask_defaults.complete(options, self.settings.ask, side_by_side=which == "all")
         chosen = options.model_copy(update={"plan_only": which}).model_dump()
         found = self._look(corpus, "plan", {"question": question, "options": chosen})
         plans = found.get("plans", [found]) if isinstance(found, dict) else found

@@ -76,8 +76,7 @@ def fill(options: QueryOptions, given: Mapping[str, Any], *, side_by_side: bool 
     for name in defaults.model_fields_set:
         value, own = getattr(defaults, name), getattr(options, name)
         if name == "selection":
-            if not options.again:
-                filled[name] = _selection(own, value, every=side_by_side)
+            filled[name] = _selection(own, value, every=side_by_side, again=bool(options.again))
         elif isinstance(value, BaseModel):
             filled[name] = type(own).model_validate({**_set(value), **_set(own)})
         elif name not in options.model_fields_set:
@@ -85,14 +84,33 @@ def fill(options: QueryOptions, given: Mapping[str, Any], *, side_by_side: bool 
     return options.model_copy(update=filled)
 
 
+def complete(options: QueryOptions, given: Mapping[str, Any], *, side_by_side: bool = False) -> QueryOptions:
+    """Return options as `fill`, checked: whether one is ignored, the settings' selection may decide.
+
+    `side_by_side`: each selection takes its own options, so that only the others' are checked.
+
+    Raises:
+        UsageError: some go not together, or a setting is wrong; says the remedy.
+    """
+    filled = fill(options, given, side_by_side=side_by_side)
+    if side_by_side:
+        filled.batch.check()
+    else:
+        filled.check()
+    return filled
+
+
 def _set(options: BaseModel) -> dict[str, Any]:
     return {name: getattr(options, name) for name in options.model_fields_set}
 
 
-def _selection(own: SelectionOptions, defaults: SelectionOptions, *, every: bool) -> SelectionOptions:
+def _selection(own: SelectionOptions, defaults: SelectionOptions, *, every: bool, again: bool) -> SelectionOptions:
     given, more = _set(own), _set(defaults)
-    if own.model_fields_set & _CHOICE:
+    if again:  # what is read is known; money is a ceiling all the same
+        more = {name: value for name, value in more.items() if name == "budget_usd"}
+    if again or own.model_fields_set & _CHOICE:
         more = {name: value for name, value in more.items() if name not in _CHOICE}
+        given["strategy"] = own.strategy  # a budget in money from the settings chooses none beside it
     strategy = SelectionOptions.model_validate({**more, **given}).strategy
     if not every:  # what the selection would ignore makes no two questions different
         more = {name: value for name, value in more.items() if strategy in TAKEN_BY.get(name, (strategy,))}

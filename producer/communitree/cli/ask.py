@@ -12,6 +12,7 @@ from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
 from communitree.cli.values import seconds, share
+from communitree_shared import ask_defaults
 from communitree_shared.errors import UsageError
 from communitree_shared.options import QueryOptions
 
@@ -208,9 +209,10 @@ def ask(
                 hint="--jsonl prints one JSON object for each question.",
             )
     chosen = FLAGS.build(options)
-    if not plan_all:  # which shows each selection with what it takes
-        chosen.check()
-    chosen.batch.check()
+    from communitree_shared.settings import Settings
+
+    # Once, before servers are needed. `--plan all` shows each selection with what it takes.
+    ask_defaults.complete(chosen, Settings().ask, side_by_side=plan_all)
 
     from communitree.cli.follow import exit_code, follow_answer
     from communitree.client import Client

@@ -115,9 +115,7 @@ class Jobs:
             CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
-        options.check()
-        options = ask_defaults.fill(options, self.settings.ask)
-        options.batch.check()
+        options = ask_defaults.complete(options, self.settings.ask)
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         if options.again:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pydantic import BaseModel
 
 from communitree.cli import ask, index
 from communitree.cli.app import _joined, build, run
-from communitree_shared.errors import UsageError
+from communitree_shared.errors import StackNotRunning, UsageError
 from communitree_shared.options import IndexOptions, QueryOptions
 
 
@@ -137,6 +138,17 @@ def test_a_budget_is_not_ignored_in_silence(choice: list[str], flag: str, capsys
 def test_again_reads_the_silent_reports_and_no_selection(choice: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", "c", "--again", "j", *choice]) == 2
     assert f"{choice[0]} goes not with --again" in capsys.readouterr().err
+
+
+def test_an_option_of_the_selection_that_the_settings_choose_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMMUNITREE_HOME", str(tmp_path))
+    assert run(["ask", "c", "q", "--threshold", "3"]) == 2
+    assert "--threshold is for --relevant" in capsys.readouterr().err
+    monkeypatch.setenv("COMMUNITREE_ASK_STRATEGY", "relevant")
+    assert run(["ask", "c", "q", "--threshold", "3"]) == StackNotRunning.exit_code
+    assert "No stack is running" in capsys.readouterr().err
 
 
 def test_levels_takes_a_number_or_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,6 +106,7 @@ def test_a_wrong_setting_is_named(name: str, text: str, said: str, monkeypatch: 
         ({"coverage": 0.5}, {"budget_tokens": 9000}, {"strategy": "budget", "budget_tokens": 9000}),
         ({"strategy": "leaves"}, {"auto_tokens": 9000}, {"strategy": "auto", "auto_tokens": 9000}),
         ({"budget_usd": 0.5}, {"strategy": "leaves"}, {"strategy": "leaves", "budget_usd": 0.5}),
+        ({"budget_usd": 0.5}, {"auto_tokens": 9000}, {"strategy": "auto", "auto_tokens": 9000, "budget_usd": 0.5}),
         ({"threshold": 3}, {}, {"strategy": "auto"}),
         ({"threshold": 3}, {"strategy": "relevant"}, {"strategy": "relevant", "threshold": 3}),
     ],
@@ -113,15 +114,42 @@ def test_a_wrong_setting_is_named(name: str, text: str, said: str, monkeypatch: 
 def test_who_chooses_what_is_read_does_so_alone(
     settings: dict[str, Any], selection: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    filled = ask_defaults.fill(QueryOptions.model_validate({"selection": selection}), settings).selection
+    filled = ask_defaults.complete(QueryOptions.model_validate({"selection": selection}), settings).selection
     assert filled.model_dump(exclude_defaults=True, exclude={"strategy"}) | {"strategy": filled.strategy} == expected
-    filled.check()
 
 
 def test_silent_reports_are_read_again_whatever_the_settings_read() -> None:
     filled = ask_defaults.fill(QueryOptions(again="j"), {"strategy": "leaves", "map_max_length": 300})
     assert filled.selection == QueryOptions().selection
     assert filled.answer.map_max_length == 300
+
+
+def test_money_is_a_ceiling_beside_silent_reports_too() -> None:
+    filled = ask_defaults.complete(QueryOptions(again="j"), {"budget_usd": 0.5, "coverage": 0.8})
+    assert filled.selection.model_dump(exclude_defaults=True) == {"budget_usd": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("settings", "selection", "strategy"),
+    [
+        ({"strategy": "relevant"}, {"threshold": 3}, "relevant"),
+        ({"strategy": "dynamic"}, {"keep_parent": True}, "dynamic"),
+        ({"budget_tokens": 9000}, {"stable": True}, "budget"),
+        ({"strategy": "leaves"}, {"threshold": 3}, "--threshold is for --relevant or --dynamic"),
+        ({"strategy": "texts"}, {"min_community_rank": 2}, "--min-community-rank is for reports"),
+        ({"strategy": "budget"}, {}, "needs a budget"),
+    ],
+)
+def test_whether_an_option_is_ignored_is_for_the_selection_of_the_settings_to_say(
+    settings: dict[str, Any], selection: dict[str, Any], strategy: str
+) -> None:
+    options = QueryOptions.model_validate({"selection": selection})
+    if " " not in strategy:
+        assert ask_defaults.complete(options, settings).selection.strategy == strategy
+        return
+    with pytest.raises(UsageError) as caught:
+        ask_defaults.complete(options, settings)
+    assert strategy in caught.value.message
 
 
 def test_plans_side_by_side_keep_the_settings_of_each() -> None:
