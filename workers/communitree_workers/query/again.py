@@ -33,7 +33,7 @@ def silent(
     found: Mapping[str, Any] = context.services.store.find_json(context.keys.job(options.again, "result.json")) or {}
     ids = silent_of(options.again, found, request.corpus, request.version)
     nodes = np.array(sorted(view.node[c] for c in ids if c in view.node), dtype=np.int64)
-    language = answer_language(found["question"], options)
+    language = answer_language(request.question, options)
     choice = Choice(nodes, say("why.again", language, count=len(nodes), job=options.again), finest=False)
     strategy = found["account"]["selection"]["strategy"]
     selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
