@@ -1,4 +1,4 @@
-"""An answer that is stored already is not written anew, by a model that is paid again, because Redis was away."""
+"""An answer is written once, not anew by a model that is paid again; what is remembered is what others would get."""
 
 from __future__ import annotations
 
@@ -11,13 +11,41 @@ import redis
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
 from communitree_shared.options import QueryOptions
-from communitree_shared.results import Account, Answer, Selection
+from communitree_shared.results import Account, Answer, QueryStatus, Selection
 from communitree_shared.settings import Settings
 from communitree_workers.query.writing import write_once
 
 ANSWER = Answer(
     job_id="j", status="answered", question="Why?", corpus="c", account=Account(selection=Selection(strategy="auto"))
 )
+
+
+@pytest.mark.parametrize(
+    ("status", "unrated", "kept"),
+    [
+        ("answered", {}, True),
+        ("no_data", {"calls": 3, "money": 2, "reply": 1}, True),  # the question's own limits, the model's own words
+        ("answered", {"deadline": 3}, False),  # who has more time gets more
+        ("no_data", {"calls": 1, "failed": 3}, False),
+        ("partial", {}, False),
+    ],
+)
+def test_what_circumstances_made_coarse_is_not_remembered(
+    status: QueryStatus, unrated: dict[str, int], kept: bool
+) -> None:
+    known = dict[str, str]()
+    ledger = SimpleNamespace(keep_answer=lambda key, job, ttl: known.update({key: job}))
+    services = SimpleNamespace(
+        ledger=ledger, store=SimpleNamespace(put_new=lambda key, data: True), settings=Settings()
+    )
+    context: Any = SimpleNamespace(
+        services=services, message=SimpleNamespace(tenant="t", job="j"), keys=Keys("t", ""),
+        finish=lambda *_, **__: True,
+    )  # fmt: skip
+    selection = Selection(strategy="relevant", budget={"unrated_because": unrated})
+    answer = ANSWER.model_copy(update={"status": status, "account": Account(selection=selection)})
+    write_once(context, {"digest": "d"}, answer, QueryOptions())
+    assert bool(known) == kept
 
 
 @pytest.mark.parametrize("ends", [True, False])

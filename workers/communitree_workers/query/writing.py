@@ -19,9 +19,16 @@ def write_once(context: UnitContext, record: dict[str, str], answer: Answer, opt
         data = services.store.get(key)
         answer = Answer.model_validate_json(data)
     settings = services.settings
-    cacheable = options.cache and answer.status in {"answered", "no_data"} and record.get("digest")
+    whole = answer.status in {"answered", "no_data"} and not _cut_short(answer)
+    cacheable = options.cache and whole and record.get("digest")
     cached = rk.answer(message.tenant, record["digest"]) if cacheable else ""
     if cached:  # before the end is told: who asks the same at once finds it
         services.ledger.keep_answer(cached, message.job, min(settings.answer_cache_ttl, settings.job_ttl))
     if not context.finish(answer.status, {"result": key}, result=data) and cached:
         services.ledger.drop_answer(cached)  # it was cancelled just now
+
+
+def _cut_short(answer: Answer) -> bool:
+    """Say whether a walk had to leave ratings out for want of time or of replies: another day it would not."""
+    unrated = answer.account.selection.budget.get("unrated_because", {})
+    return not unrated.keys().isdisjoint(("deadline", "failed"))
