@@ -126,6 +126,16 @@ def test_the_reduce_is_inside_a_budget_in_money() -> None:
         Planner(VIEW, options(strategy="leaves", budget_usd=0.001), "Why?", PRICES).for_reading(1)
 
 
+@pytest.mark.parametrize("strategy", ["leaves", "auto", "texts"])
+def test_money_that_does_not_pay_for_the_answer_is_refused_by_a_plan_as_by_the_question(strategy: str) -> None:
+    with pytest.raises(UsageError, match="does not pay for the answer"):
+        plan(VIEW, options(strategy=strategy, budget_usd=0.001), "Why?", PRICES)
+    assert plan(VIEW, options(strategy=strategy, budget_usd=1.0), "Why?", PRICES).usd
+    # Side by side each selection is shown with what it takes.
+    seen = [p.selection.strategy for p in plan_all(VIEW, options(strategy=strategy, budget_usd=0.001), "Why?", PRICES)]
+    assert {"leaves", "relevant", "dynamic"} <= set(seen)
+
+
 def test_all_selections_stand_side_by_side() -> None:
     plans = plan_all(VIEW, options(strategy="coverage", coverage=0.3), "Why?", PRICES)
     seen = [p.selection.strategy for p in plans]

@@ -6,6 +6,7 @@ from communitree_shared.messages import QueryRequest
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Plan
 from communitree_workers.query.again import silent
+from communitree_workers.query.map import check_question
 from communitree_workers.query.plan import Planner, Prices, plan, plan_all
 from communitree_workers.query.shell import load_view, prices
 from communitree_workers.runtime.context import UnitContext
@@ -22,11 +23,11 @@ def plans(context: UnitContext, request: QueryRequest, options: QueryOptions) ->
     place: dict[str, str] = {"corpus": request.corpus, "version": request.version}
     if options.plan_only == "all":
         return plan_all(view, options, request.question, paid, **place)
+    if not options.history:  # otherwise it is asked in other words
+        check_question(request.question, options.batch, view.encoding)
     if options.again:
         selected, options = silent(context, request, view, options)
-        return [
-            Planner(view, options, request.question, paid).of(
-                selected, options.selection, corpus=request.corpus, version=request.version
-            )
-        ]
+        planner = Planner(view, options, request.question, paid)
+        planner.priced(options.selection)
+        return [planner.of(selected, options.selection, corpus=request.corpus, version=request.version)]
     return [plan(view, options, request.question, paid, **place)]

@@ -23,7 +23,7 @@ from communitree_workers.query.question import read_question
 from communitree_workers.query.rate import CANDIDATE_TOKENS
 from communitree_workers.query.reduce import RERATED, part_words
 from communitree_workers.query.select import Selected, check_budget, costs, must_read, select
-from communitree_workers.query.select.budget import Price
+from communitree_workers.query.select.budget import Price, without_price
 from communitree_workers.query.select.common import Choice, describe
 from communitree_workers.query.select.relevant import Relevant
 from communitree_workers.query.select.within import Limits
@@ -189,10 +189,7 @@ class Planner:
             UsageError: names what sets the prices.
         """
         if selection.budget_usd is not None and self.usd(Size(0, 0, 0)) is None:
-            raise UsageError(
-                "A budget in USD needs the price of the model.",
-                hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in tokens.",
-            )
+            raise without_price()
 
     def price(self) -> Price | None:
         """Return what reading some communities would cost, for a budget in money; None where prices are unknown."""
@@ -222,8 +219,14 @@ class Planner:
     def of(
         self, selected: Selected, selection: SelectionOptions, calls: int = 0, corpus: str = "", version: str = ""
     ) -> Plan:
-        """Return the plan of what was selected, with so many rating calls at most."""
+        """Return the plan of what was selected, with so many rating calls at most.
+
+        Raises:
+            UsageError: see `for_reading`; a walk may read less than this, so it is not refused.
+        """
         size = self.size(self._tokens(selected), selected.kind)
+        if selection.budget_usd is not None and not calls:
+            self.for_reading(size.batches)
         usd = self.usd(size)
         tokens = size.tokens
         if calls:
@@ -240,8 +243,7 @@ class Planner:
         """Return the price of a walk from above: within a budget in money, however it falls to its parts."""
         if usd is None or rating is None:
             return None
-        most = self.for_rating()
-        if most is None or selection.budget_usd is None:
+        if selection.budget_usd is None or (most := self.for_rating()) is None:
             return round(usd + rating, 6)
         whole = round(usd + min(rating, most), 6)
         return min(whole, selection.budget_usd) if selection.strategy == "relevant" else whole

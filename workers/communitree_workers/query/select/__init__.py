@@ -15,7 +15,7 @@ from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question
 from communitree_workers.query.rows import row_costs
 from communitree_workers.query.select.auto import auto
-from communitree_workers.query.select.budget import Price, by_budget
+from communitree_workers.query.select.budget import Price, by_budget, without_price
 from communitree_workers.query.select.common import Choice, Selected, describe
 from communitree_workers.query.select.levels import frontier, leaves, levels
 from communitree_workers.query.select.texts import texts
@@ -90,11 +90,8 @@ def _budget(
         raise UsageError(
             "The selection `budget` needs a budget.", hint="Give --budget-tokens, --budget-reports or --budget-usd."
         )
-    if options.budget_usd is not None and price is None and options.budget_tokens is options.budget_reports is None:
-        raise UsageError(
-            "A budget in USD needs the price of the model.",
-            hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in tokens.",
-        )
+    if options.budget_usd is not None and price is None:
+        raise without_price()
     return by_budget(
         view,
         tokens=options.budget_tokens,
@@ -141,7 +138,7 @@ def check_budget(view: CorpusView, options: SelectionOptions, batch: BatchOption
     """Return the limits of a relevance walk, before anything is rated.
 
     Raises:
-        UsageError: no report at all fits; or there is a budget in money alone, and no price.
+        UsageError: no report at all fits; or there is a budget in money, and no price.
     """
     limits = Limits.of(options, costs(view, batch)[0], price)
     if found := limits.too_small(np.flatnonzero(view.readable).tolist()):

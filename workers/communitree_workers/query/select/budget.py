@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from communitree_shared.errors import UsageError
 from communitree_shared.tables import MASS_SCALE
 from communitree_workers.query.blocks import Blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray
@@ -18,6 +19,14 @@ from communitree_workers.query.select.common import Choice
 
 #: What reading some nodes would cost in money.
 Price = Callable[[IntArray], float]
+
+
+def without_price() -> UsageError:
+    """Return the error of a budget in money where nobody knows what a call costs."""
+    return UsageError(
+        "A budget in USD needs the price of the model.",
+        hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in tokens.",
+    )
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from communitree_shared.errors import UsageError
 from communitree_shared.options import SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView, IntArray
-from communitree_workers.query.select.budget import Price
+from communitree_workers.query.select.budget import Price, without_price
 
 
 class Kept(Protocol):
@@ -49,17 +48,11 @@ class Limits:
         """Return the limits of a selection; `spent`: what the job has paid for already.
 
         Raises:
-            UsageError: there is a budget in money alone, and no price.
+            UsageError: there is a budget in money, and no price.
         """
         usd = options.budget_usd
         if usd is not None and price is None:
-            if options.budget_tokens is None and options.budget_reports is None:
-                raise UsageError(
-                    "A budget in USD needs the price of the model.",
-                    hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in "
-                    "tokens.",
-                )
-            usd = None  # sizes nothing; the calls are held to it
+            raise without_price()
         return cls(cost, options.budget_tokens, options.budget_reports, None if usd is None else usd - spent, price)
 
     @property
