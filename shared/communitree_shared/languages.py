@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 #: Han with its extensions, iteration marks, and kana: what is written without spaces.
 CJK = "\u3005\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -26,11 +27,19 @@ es, spanish, es-es, 西班牙文, 西班牙语, 西班牙語
 ja, japanese, ja-jp, 日文, 日语, 日語, 日本語
 """
 _CODES = {name: names[0] for names in (line.split(", ") for line in _NAMES.strip().splitlines()) for name in names}
+#: How names of Chinese begin, also such as are not listed above.
+_CHINESE = ("zh", "chinese", "中文", "汉语", "漢語", "华语", "華語", "简体", "簡體", "繁体", "繁體")
 
 
 def language_code(name: str) -> str:
     """Return the code of a language named in whichever way (中文, Chinese, zh-CN: `zh`); an unknown name as it is."""
     return _CODES.get(name.strip().lower().replace("_", "-"), name.strip())
+
+
+@lru_cache(maxsize=64)
+def is_chinese(name: str) -> bool:
+    """Say whether a language is Chinese of any kind: `zh`, `zh-hant`, Chinese (Hong Kong), 简体字."""
+    return language_code(name).lower().startswith(_CHINESE)
 
 
 def language(text: str) -> str:

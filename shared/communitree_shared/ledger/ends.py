@@ -18,7 +18,7 @@ from communitree_shared import clock
 from communitree_shared import rediskeys as rk
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.keys import Keys
-from communitree_shared.languages import language, language_code
+from communitree_shared.languages import is_chinese, language
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.results import Account, Answer, IndexResult, Selection
 from communitree_shared.store import Store
@@ -44,8 +44,8 @@ def without_result(
         return IndexResult.model_validate({"job_id": job, "status": state, "corpus": corpus, "warnings": [cause]})
     strategy = request.get("options", {}).get("selection", {}).get("strategy", "auto")
     question = str(request.get("question", ""))
-    wanted = language_code(request.get("options", {}).get("answer", {}).get("language") or "")
-    chinese = (wanted or language(question)).startswith("zh")
+    wanted = request.get("options", {}).get("answer", {}).get("language") or ""
+    chinese = is_chinese(wanted.strip() or language(question))
     answer = _CANCELLED[chinese] if state == "cancelled" else ""
     if cause == CANCELLED_BY_CALLER and chinese:
         cause = "由提问者取消。"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_shared.options import AnswerOptions, QueryOptions
+from communitree_shared.options import AnswerOptions, QueryOptions, Turn
+from communitree_workers.query.causes import cause_in
+from communitree_workers.query.extractive_answer import listed
+from communitree_workers.query.phrases import say
 from communitree_workers.query.reduce import reduce_messages
 from communitree_workers.query.response import form_of
+from communitree_workers.query.rewrite import rewrite_messages
 from communitree_workers.query.shell import answer_language
 
 
@@ -20,6 +24,17 @@ def test_chinese_by_any_name_makes_a_prompt_all_chinese(name: str) -> None:
     assert "多个段落" in system["content"]
     assert "Chinese" not in system["content"]
     assert "paragraphs" not in system["content"]
+
+
+@pytest.mark.parametrize("name", ["Chinese (Hong Kong)", "zh-Hant-HK", "繁體中文"])
+def test_what_is_said_around_a_chinese_answer_is_chinese_too(name: str) -> None:
+    language = answer_language("Who is Tim?", QueryOptions(answer=AnswerOptions(language=name)))
+    system, user = rewrite_messages("And her?", [Turn(role="user", content="Who is Tim?")], language, {})
+    assert "问题" in system["content"]
+    assert user["content"].startswith("问: Who is Tim?")
+    assert say("state.cancelled", language) == say("state.cancelled", "zh")
+    assert cause_in(language, "deadline") == cause_in("zh", "deadline")
+    assert listed(["甲", "乙"], language) == "甲和乙"
 
 
 def test_other_languages_are_named_as_they_were_given() -> None:

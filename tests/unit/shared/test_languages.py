@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_shared.languages import language_code
+from communitree_shared.languages import is_chinese, language_code
 from communitree_shared.ledger.ends import CANCELLED_BY_CALLER, without_result
 from communitree_shared.results import Answer
 
@@ -20,6 +20,13 @@ from communitree_shared.results import Answer
 )
 def test_a_language_has_one_code_by_whichever_name(name: str, code: str) -> None:
     assert language_code(name) == code
+    assert is_chinese(name) == code.startswith("zh")
+
+
+@pytest.mark.parametrize("name", ["Chinese (Hong Kong)", "zh-Hant-TW", "繁體字", "華語", "简体字"])
+def test_chinese_is_known_by_names_that_are_on_no_list(name: str) -> None:
+    assert language_code(name) == name
+    assert is_chinese(name)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from communitree_shared.errors import BadInput
-from communitree_shared.languages import language_code
+from communitree_shared.languages import is_chinese, language_code
 
 #: How an answer language is named in a prompt of each language.
 _NAMES = {
@@ -50,8 +50,7 @@ def load(name: str, language: str, overrides: Mapping[str, str]) -> str:
 
 def file_language(language: str) -> str:
     """Return the language of the prompt files that serve an answer language: `zh` for Chinese, else `en`."""
-    code = language_code(language).lower()
-    return "zh" if code.startswith(("zh", "chinese", "中文", "汉语", "简体", "繁体")) else "en"
+    return "zh" if is_chinese(language) else "en"
 
 
 def language_name(language: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from communitree_shared.languages import is_chinese
 from communitree_shared.results import (
     Account,
     Answer,
@@ -178,7 +179,7 @@ def causes(outcomes: Sequence[BatchOutcome], language: str) -> str:
         cause_in(language, o.cause) or say("cause.unknown", language) for o in outcomes if o.status == "failed"
     )
     named = [f"{cause} ×{n}" if n > 1 and len(found) > 1 else cause for cause, n in found.most_common(3)]
-    return ("；" if language.startswith("zh") else "; ").join(named)
+    return ("；" if is_chinese(language) else "; ").join(named)
 
 
 def opening(outcomes: Sequence[BatchOutcome], reduced: Reduced, language: str) -> str:

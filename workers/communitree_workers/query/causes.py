@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from communitree_shared.languages import is_chinese
 from communitree_shared.languages import language as language_of
 
 #: Codes that stand for a cause that has no message.
@@ -40,7 +41,7 @@ _CHINESE = [
 def cause_in(language: str, cause: str) -> str:
     """Return a cause in an answer's language, without a full stop; one that is not known as a quotation in Chinese."""
     bare = cause.rstrip(".。 ")
-    chinese = language.startswith("zh")
+    chinese = is_chinese(language)
     if bare in _CODES:
         return _CODES[bare][chinese]
     if not chinese:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from communitree_shared.languages import is_chinese
 from communitree_shared.options import AnswerOptions
 from communitree_shared.results import Point
 from communitree_workers.query.map import words
@@ -151,7 +152,7 @@ def _plain(title: str) -> str:
 
 def listed(names: Sequence[str], language: str, *, flat: bool = False) -> str:
     """Return names as a list in words; `flat`: names that are lists themselves are kept apart by semicolons."""
-    if language.startswith("zh"):
+    if is_chinese(language):
         if flat and any("、" in n or "和" in n for n in names):
             return "；".join(names)
         return "、".join(names[:-1]) + ("和" if len(names) > 1 else "") + "".join(names[-1:])
@@ -183,7 +184,7 @@ def _ended(text: str) -> str:
 
 
 def _shaped(name: str, text: str, form: Form, number: int, language: str, *, plain: bool) -> str:
-    colon = "：" if language.startswith("zh") else ": "
+    colon = "：" if is_chinese(language) else ": "
     title = _plain(name)
     if form == "report":
         return f"## {title}\n\n{text}" if title else text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from communitree_shared.languages import is_chinese
+
 _PHRASES: dict[str, tuple[str, str]] = {
     # why a selection is what it is
     "why.budget": (
@@ -265,4 +267,4 @@ def say(key: str, language: str, /, **values: Any) -> str:
     Raises:
         KeyError: there is no such phrase, or a value it needs is missing.
     """
-    return _COUNTING.format(_PHRASES[key][1 if language.startswith("zh") else 0], **values)
+    return _COUNTING.format(_PHRASES[key][is_chinese(language)], **values)

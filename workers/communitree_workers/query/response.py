@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from communitree_workers.prompts import file_language
+from communitree_shared.languages import is_chinese
 
 Form = Literal["paragraphs", "paragraph", "list", "report"]
 
@@ -44,5 +44,5 @@ def form_of(response_type: str, language: str) -> str:
     wanted = response_type.strip().lower()
     for names, english, chinese in _FORMS.values():
         if wanted in names:
-            return chinese if file_language(language) == "zh" else english
+            return chinese if is_chinese(language) else english
     return response_type.strip() or form_of("multiple paragraphs", language)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from communitree_shared.options import Turn
-from communitree_workers.prompts import load
+from communitree_workers.prompts import file_language, load
 
 _ROLES = {"en": {"user": "Question", "assistant": "Answer"}, "zh": {"user": "问", "assistant": "答"}}
 _LATEST = {"en": "Latest question", "zh": "最新的问题"}
@@ -25,7 +25,7 @@ def rewrite_messages(
     question: str, history: Sequence[Turn], language: str, prompts: Mapping[str, str]
 ) -> list[dict[str, str]]:
     """Return the messages that ask for the question alone."""
-    tongue = "zh" if language.startswith("zh") else "en"
+    tongue = file_language(language)
     lines = [f"{_ROLES[tongue][turn.role]}: {turn.content.strip()[:_LONGEST_TURN]}" for turn in history]
     lines.append(f"{_LATEST[tongue]}: {question.strip()}")
     return [

@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from communitree_shared.languages import is_chinese
 from communitree_shared.options import BatchOptions
 from communitree_shared.tables import (
     COMMUNITIES,
@@ -21,7 +22,6 @@ from communitree_shared.tables import (
     TEXT_UNITS,
 )
 from communitree_shared.tokens import DEFAULT_ENCODING
-from communitree_workers.prompts import file_language
 from communitree_workers.query.blocks import bits, build_blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray, gather
 from communitree_workers.query.lexicon import Lexicon
@@ -273,5 +273,5 @@ def _overview(
 def _language(reports: list[dict[str, Any]], titles: list[str]) -> str:
     given = [r.get("language") for r in reports if r.get("language")]
     if given:
-        return "zh" if sum(file_language(str(g)) == "zh" for g in given) * 2 > len(given) else "en"
+        return "zh" if sum(is_chinese(str(g)) for g in given) * 2 > len(given) else "en"
     return language("\n".join(titles[:2000]))

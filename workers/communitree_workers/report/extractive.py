@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from communitree_shared.languages import is_chinese
 from communitree_workers.report import citations
 from communitree_workers.report import rows as rendering
 from communitree_workers.report.attach import attach
-from communitree_workers.report.phrases import chinese, listed
+from communitree_workers.report.phrases import listed
 from communitree_workers.report.records import GENERATED_BY_EXTRACTIVE, Evidence, Finding, Report
 from communitree_workers.report.spelling import Spelling
 from communitree_workers.text.sentences import sentence_spans
@@ -229,10 +230,10 @@ def _summary(writer: _Writer, names: Sequence[str], findings: Sequence[Finding])
     also = ""
     if others:
         shown = listed(others, writer.language)
-        also = f"{_ALSO_ZH}{shown}。" if chinese(writer.language) else f"{_ALSO_EN}{shown}."
+        also = f"{_ALSO_ZH}{shown}。" if is_chinese(writer.language) else f"{_ALSO_EN}{shown}."
     if statements:
         return join([*statements, also])
-    gap = "语料中没有更多说明。" if chinese(writer.language) else "The corpus says no more about it."
+    gap = "语料中没有更多说明。" if is_chinese(writer.language) else "The corpus says no more about it."
     return join([also, gap])
 
 
@@ -240,11 +241,11 @@ def _heading(name: str, partners: Sequence[str], language: str) -> str:
     if not partners:
         return name
     others = listed(partners, language)
-    return f"{name}与{others}" if chinese(language) else f"{name}, with {others}"
+    return f"{name}与{others}" if is_chinese(language) else f"{name}, with {others}"
 
 
 def _no_name(evidence: Evidence, language: str) -> str:
-    return f"{evidence.size} 个没有名称的实体" if chinese(language) else f"{evidence.size} entities without a name"
+    return f"{evidence.size} 个没有名称的实体" if is_chinese(language) else f"{evidence.size} entities without a name"
 
 
 def _clip(text: str, limit: int) -> str:

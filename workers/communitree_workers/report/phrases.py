@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from communitree_workers.prompts import file_language
+from communitree_shared.languages import is_chinese
 
 #: A community with this share of the corpus's mass or less gets the lowest rating.
 _SMALLEST = 1e-4
 _LOWEST, _HIGHEST = 1.0, 10.0
-
-
-def chinese(language: str) -> bool:
-    """Say whether texts in this language are made with the Chinese words."""
-    return file_language(language) == "zh"
 
 
 def rating_by_share(share: float) -> float:
@@ -28,13 +23,13 @@ def rating_by_share(share: float) -> float:
 def rating_words(share: float, language: str) -> str:
     """Return the sentence that explains such a rating."""
     percent = f"{share * 100:.1f}" if share >= 0.001 else f"{share * 100:.2g}"
-    if chinese(language):
+    if is_chinese(language):
         return f"按篇幅计，该社区约占整个语料的 {percent}%。"
     return f"By volume of text this community is about {percent} % of the corpus."
 
 
 def listed(names: Sequence[str], language: str) -> str:
     """Return names as a list in words: `A, B and C`, `甲、乙和丙`."""
-    if chinese(language):
+    if is_chinese(language):
         return "、".join(names[:-1]) + ("和" if len(names) > 1 else "") + "".join(names[-1:])
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + "".join(names[-1:])
