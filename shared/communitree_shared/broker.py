@@ -7,6 +7,7 @@ The settings follow from measurements of the Redis transport: late acks, marks t
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from kombu.pools import ProducerPool
 from kombu.transport.redis import Channel
 
 from communitree_shared import clock, crash
+from communitree_shared import rediskeys as rk
 from communitree_shared.connect import address
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.faults import of_redis
@@ -27,6 +29,8 @@ from communitree_shared.settings import Settings
 
 if TYPE_CHECKING:
     from celery import Celery
+
+log = logging.getLogger(__name__)
 
 _AWAY = (redis.RedisError, kombu.exceptions.KombuError, OSError)
 
@@ -161,7 +165,11 @@ class Publisher:
         try:
             with self._producers.acquire(block=True) as producer:
                 for tag in tags:
-                    producer.channel.qos.restore_by_tag(tag)
+                    try:
+                        producer.channel.qos.restore_by_tag(tag)
+                    except (ValueError, KeyError, TypeError, AttributeError) as error:  # none of ours
+                        log.error("what was taken as %s is no message and is let be: %s", tag, error)
+                        self.ledger.redis.zrem(rk.TAKEN, tag)
         except _AWAY as error:
             raise InfrastructureError(
                 f"Messages could not be restored: {of_redis(error, self._where) or error}."

@@ -252,6 +252,20 @@ def test_what_is_restored_is_next_and_leaves_nothing_of_its_first_taking(world: 
     assert [body["units"][0]["id"] for body in world.workers[1].taken.values()] == [lost]
 
 
+@pytest.mark.parametrize("foreign", ["[1]", "{", '{"body": 1}'])
+def test_what_is_no_message_keeps_no_other_from_being_restored(world: World, foreign: str) -> None:
+    world.begin_again(1)
+    world.take(world.workers[0])
+    world.die(world.workers[0])
+    world.redis.hset("unacked", "foreign", foreign)
+    world.redis.zadd(rk.TAKEN, {"foreign": 0})
+    for _ in range(4):
+        world.wait(late=False)
+    assert world.redis.llen(QUEUE) == 1
+    assert world.redis.zscore(rk.TAKEN, "foreign") is None
+    assert world.redis.hget("unacked", "foreign") == foreign  # to be looked at
+
+
 def test_messages_are_marked_by_the_clock_of_redis(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose clock is wrong must not seem silent at once, nor its death be noticed ten minutes late."""
     world.begin_again(1)

@@ -23,7 +23,7 @@ def reduce_of(fails: Any) -> tuple[_Reduce, ReducePlan]:
     made.gathered = Gathered(points, list(range(GROUPS)))
     made.options = SimpleNamespace(answer=AnswerOptions(max_data_tokens=200))
     made.view = SimpleNamespace(encoding="o200k_base")
-    made.why = ""
+    made.why, made.lost = "", 0
     rounds: list[int] = []
 
     async def part(blocks: list[str], groups: int) -> str:
@@ -43,7 +43,7 @@ async def test_a_part_that_fails_drops_the_points_behind_it(round_: int) -> None
     left = await made._condense(plan)
     dropped = [p.text for p in made.gathered.points if not p.used]
     assert "p0" in dropped
-    assert made.gathered.dropped == len(dropped) == GROUPS - len(made.gathered.order)
+    assert made.lost == made.gathered.dropped == len(dropped) == GROUPS - len(made.gathered.order)
     assert all(p.why_not == "refused" for p in made.gathered.points if not p.used)
     assert round_ == 1 or len(dropped) > 1  # the second round condenses several groups of the first
     assert left

@@ -113,7 +113,7 @@ class _Reduce:
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
         self.usd = self.options.selection.budget_usd
         self.call = context.call(usd=self.usd)
-        self.why = ""
+        self.why, self.lost = "", 0  # points that could not be condensed, and why
         self.wanted = needs_reduce(self.outcomes, self.gathered)
         self.plan = ReducePlan()
         self._telling: Telling | None = None
@@ -153,12 +153,10 @@ class _Reduce:
         if plan.rerate:
             ratings = await self._rerate(plan.rerate)
             plan = await self.context.to_thread(lambda: self.planned(ratings=ratings))
-        before = self.gathered.dropped
         try:
             blocks = await self._condense(plan)
             messages = reduce_messages(blocks, question, answer, self.language, self.options.prompts, self.name)
-            lost = self.gathered.dropped - before
-            reduced = Reduced(shortened=len(plan.shortened), lost=lost, lost_cause=self.why)
+            reduced = Reduced(shortened=len(plan.shortened), lost=self.lost, lost_cause=self.why)
             return await self._stream(messages, reduced)
         finally:
             self.usage["reduce"] = self.call.spent
@@ -197,7 +195,10 @@ class _Reduce:
         else:
             titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
         text = write_answer(points, self.asked, answer, self.language, titles, self.name)
-        return Reduced(text=text, shortened=len(plan.shortened), checked=self._checked_by().whole(text))
+        return Reduced(
+            text=text, shortened=len(plan.shortened), checked=self._checked_by().whole(text), lost=self.lost,
+            lost_cause=self.why,
+        )  # fmt: skip
 
     def _checked_by(self) -> Checker:
         return Checker(self.gathered.points, self.language, self.name)
@@ -206,7 +207,7 @@ class _Reduce:
         """Rounds of the tree: condense each group, until one prompt holds what is left.
 
         Raises:
-            CommunitreeError: the last failure, where no group of a round could be condensed; no point is dropped then.
+            CommunitreeError: the last failure, where no group of a round could be condensed; it drops no point.
         """
         groups = [[plan.blocks[i] for i in group] for group in plan.groups]
         members: list[list[int]] = list(plan.groups)  # the points behind each group, through all rounds
@@ -228,7 +229,7 @@ class _Reduce:
                 raise error
             for points in lost:
                 self.why = error.message
-                drop_group(self.gathered, points, self.why)
+                self.lost += drop_group(self.gathered, points, self.why)
             groups = plan_round(kept, self.options.answer, self.view.encoding)
             members = [[i for part in held[g :: len(groups)] for i in part] for g in range(len(groups))]
         return groups[0]

@@ -111,14 +111,16 @@ def plan_reduce(
     return ReducePlan(groups=groups, blocks=blocks, shortened=[i for i in shortened if i in used])
 
 
-def drop_group(gathered: Gathered, group: Sequence[int], reason: str) -> None:
-    """Count the points of a reduce call that failed for good as dropped."""
+def drop_group(gathered: Gathered, group: Sequence[int], reason: str) -> int:
+    """Count the points of a reduce call that failed for good as dropped; return how many there are."""
+    before = gathered.dropped
     for i in group:
         point = gathered.points[i]
         if point.used:
             point.used, point.why_not = False, reason
             gathered.dropped += 1
     gathered.order = [i for i in gathered.order if gathered.points[i].used]
+    return gathered.dropped - before
 
 
 def _apply(gathered: Gathered, ratings: Mapping[int, float | None], ranks: Mapping[int, float]) -> None:

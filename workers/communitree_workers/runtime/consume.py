@@ -271,12 +271,13 @@ class Main:
         self._requests[request.id] = request
 
     def on_lost(self, task_id: str = "", args: Any = None, exception: Any = None, **_: Any) -> None:
-        """A child died: give back at once what it held, and nothing that another child holds."""
+        """A child died, or could not reach Redis: give back at once what it held, and nothing that another holds."""
+        away = isinstance(exception, InfrastructureError)
         pid = getattr(self._requests.get(task_id), "worker_pid", None) if os.getpid() == self._pid else os.getpid()
         for tenant, job, stage, unit in (m.split("|") for m in members_of(args) if pid):
             with contextlib.suppress(InfrastructureError):  # then its lease runs out
                 self.ledger.give_back(
-                    tenant, job, stage, unit, delay_s=0, refund=False, owner=f"{self.worker.token}:{pid}",
+                    tenant, job, stage, unit, delay_s=0, refund=away, owner=f"{self.worker.token}:{pid}",
                     why=f"its worker process died: {exception}"[:300],
                 )  # fmt: skip
 
