@@ -59,7 +59,7 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
             sys.stdout.flush()
         elif event.type == RESTART_EVENT and written:
             written = ""
-            _void("its stream broke. The answer begins again.")
+            _void("the answer begins again.")
 
     def shown(answer: Answer) -> tuple[Answer, bool]:
         if written and written != answer.answer:

@@ -200,6 +200,9 @@ def test_citations_lead_to_text() -> None:
     assert resolver.citation(4711, verified=True, kind="reports").verified is False
     source = resolver.citation(4, verified=True, kind="sources")
     assert (source.report, source.text_units, source.title) == (None, ["t4"], "book.txt")
+    for id in (4, 4711):
+        nowhere = resolver.citation(id, verified=False, kind="sources")
+        assert (nowhere.id, nowhere.verified, nowhere.text_units, nowhere.documents) == (id, False, [], [])
     assert resolver.document_titles([4, 5, 4711]) == {4: "book.txt", 5: "book.txt"}
     narrowed = Resolver(VIEW, Narrowing())
     six = narrowed.citation(0, verified=True, kind="reports", statements=["six", "six"])

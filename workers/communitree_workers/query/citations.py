@@ -246,7 +246,7 @@ class Resolver:
                 id=id,
                 title=self._documents(units)[0] if units else "",
                 verified=verified and bool(units),
-                text_units=[view.unit_key[u] for u in units] if verified else [str(id)],
+                text_units=[view.unit_key[u] for u in units] if verified else [],
                 documents=self._documents(units) if verified else [],
             )
         if id not in view.node:
