@@ -110,7 +110,7 @@ def _display(console: Console, progress: Progress) -> Iterator[Callable[[], None
 
         def refresh() -> None:
             for line in progress.new_notes():
-                live.console.print(line, markup=False, highlight=False)
+                live.console.print(line)
             live.update(progress.table())
 
         yield refresh

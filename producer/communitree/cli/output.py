@@ -40,7 +40,7 @@ def show(*what: RenderableType) -> None:
 
 def say(line: str) -> None:
     """Print a line about what happens on stderr."""
-    stderr().print(line, markup=False, highlight=False, soft_wrap=True)
+    stderr().print(line, soft_wrap=True)
 
 
 def say_error(error: CommunitreeError, as_json: bool) -> None:
@@ -49,10 +49,10 @@ def say_error(error: CommunitreeError, as_json: bool) -> None:
         to_stdout({"error": error.as_json()})
         return
     console = stderr()
-    console.print("Error:", style="bold red", end=" ", highlight=False)
-    console.print(error.message, markup=False, highlight=False, soft_wrap=True)
+    console.print("Error:", style="bold red", end=" ")
+    console.print(error.message, soft_wrap=True)
     if error.hint:
-        console.print(error.hint, markup=False, highlight=False, soft_wrap=True)
+        console.print(error.hint, soft_wrap=True)
 
 
 def program() -> str:
@@ -77,4 +77,5 @@ def _console(*, stderr: bool) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PIPE_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)
+    # No markup: what is printed comes from corpora, questions and errors, where `[b]` and `[#2841]` are text.
+    return Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)

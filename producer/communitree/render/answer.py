@@ -117,7 +117,7 @@ def plan_parts(plans: list[Plan]) -> list[RenderableType]:
     """Return one plan in lines, or several side by side."""
     if len(plans) == 1:
         return [Text(line) for line in _plan_lines(plans[0])]
-    table = Table(title=f"{plans[0].corpus}: what each selection would read" if plans else "no plans")
+    table = Table(title=Text(f"{plans[0].corpus}: what each selection would read" if plans else "no plans"))
     table.title_justify = "left"
     numbers = ("reports", "batches", "rating calls", "tokens", "cost", "entities", "assigned", "read")
     for name in ("selection", *numbers, "why"):
@@ -131,7 +131,7 @@ def plan_parts(plans: list[Plan]) -> list[RenderableType]:
             *(f"{most}{n:,}" if n else "0" for n in counts),
             money(plan.usd),
             *(share(value) for value in shares),
-            shorten(plan.selection.why, 60),
+            Text(shorten(plan.selection.why, 60)),
         )
     return [table]
 
@@ -186,7 +186,7 @@ def _citations(citations: list[Citation]) -> Table:
             else []
         )
         mark = Text("✓", "green") if citation.verified else Text("not verified", "yellow")
-        table.add_row(mark, Text(name, "cyan"), shorten(citation.title, 60), Text(", ".join(where), "dim"))
+        table.add_row(mark, Text(name, "cyan"), Text(shorten(citation.title, 60)), Text(", ".join(where), "dim"))
     if len(citations) > _CITATIONS_SHOWN:
         table.add_row("", "", Text(f"and {len(citations) - _CITATIONS_SHOWN:,} more", "dim"), "")
     return table
@@ -205,7 +205,9 @@ def _points(answer: Answer) -> Table:
     table = Table("score", "batch", "reports", "point", "what became of it")
     for point in sorted(answer.points, key=lambda p: -p.score):
         became = "in the answer" if point.in_answer else point.why_not or ("used" if point.used else "not used")
-        table.add_row(f"{point.score:g}", str(point.batch), _ids(point.reports), shorten(point.text, 200), became)
+        table.add_row(
+            f"{point.score:g}", str(point.batch), _ids(point.reports), Text(shorten(point.text, 200)), Text(became)
+        )
     return table
 
 

@@ -16,7 +16,7 @@ from communitree_shared.results import Tree, TreeCommunity
 def level_table(tree: Tree) -> Table:
     """Return one row a level; level 0 is the coarsest."""
     table = Table(
-        title=f"{tree.corpus}: {plural(len(tree.communities), 'community', 'communities')}", title_justify="left"
+        title=Text(f"{tree.corpus}: {plural(len(tree.communities), 'community', 'communities')}"), title_justify="left"
     )
     for name in ("level", "communities", "leaves", "entities", "report tokens"):
         table.add_column(name, justify="right")

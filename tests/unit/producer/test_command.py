@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
 from communitree.cli import main
-from communitree.cli.output import program
-from communitree_shared.errors import InfrastructureError
+from communitree.cli.output import program, say, say_error, show
+from communitree_shared.errors import InfrastructureError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -222,6 +223,15 @@ def test_the_client_loads_nothing_heavy_and_nothing_of_the_workers() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     heavy = ("pyarrow", "pandas", "numpy", "igraph", "tiktoken", "aiohttp", "communitree_workers")
     assert not [name for name in heavy if f"'{name}'" in loaded]
+
+
+def test_what_is_printed_is_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = "[b]first[/i] [#2841] [link=x]"
+    show(odd, Table(odd))
+    say(odd)
+    say_error(UsageError(odd, hint=odd), as_json=False)
+    said = capsys.readouterr()
+    assert (said.out.count(odd), said.err.count(odd)) == (2, 3)
 
 
 def test_no_codes_into_a_pipe_and_nothing_is_cut(

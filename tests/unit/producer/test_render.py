@@ -79,6 +79,20 @@ def test_points_say_what_became_of_them() -> None:
     assert said.index("Ships come.") < said.index("Old.")
 
 
+@pytest.mark.parametrize("odd", ["[b]first[/i]", "fixes [#2841] of [@Trott]", "[link=x]there", "[医院]门诊"])
+def test_brackets_of_a_corpus_or_a_question_are_text(odd: str) -> None:
+    points = [Point(text=odd, score=9, batch=0, used=True, why_not=odd), Point(text=odd, score=1, batch=0)]
+    citation = Citation(report=1, title=odd, verified=True, text_units=["t"], documents=[odd])
+    shown = ANSWER.model_copy(update={"points": points, "citations": [citation], "answer": odd})
+    assert text(*answer_parts(shown, with_points=True)).count(odd) == 6
+    why = Selection(strategy="auto", why=odd)
+    assert text(*plan_parts([plan("auto", corpus=odd, selection=why)] * 2)).count(odd) == 3
+    tree = TREE.model_copy(
+        update={"corpus": odd, "communities": [TREE.communities[1].model_copy(update={"title": odd})]}
+    )
+    assert text(level_table(tree), tree_view(tree)).count(odd) == 2
+
+
 def test_an_account_names_every_loss() -> None:
     said = text(*account_lines(ACCOUNT))
     assert "read 12 reports, 3,456 tokens; level 0: 2, level 2: 9, level 10: 1\nselection budget: fits\n" in said
