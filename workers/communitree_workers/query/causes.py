@@ -33,7 +33,8 @@ _CHINESE = [
         (r"The job's budget does not allow another call \((.*) spent\)", "任务的预算不够再调用一次（已用 {0}）"),
         (r"The job was cancelled", "任务已取消"),
         (r"its worker died each time", "处理它的进程每次都中途退出"),
-        (r"the model condensed a group of points to nothing", "模型把一组要点归纳成了空白"),
+        (r"The model's reply holds no score that can be read", "模型的回复里没有可读的评分"),
+        (r"The model condensed the points to nothing", "模型把要点归纳成了空白"),
     )
 ]  # fmt: skip
 
