@@ -27,11 +27,10 @@ from communitree_workers.query.batch import Batch, can_split, split_batch
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import map_reply
 from communitree_workers.query.map import MapResult, at_limit, check_question, map_messages, map_schema, parse_points
-from communitree_workers.query.plan import Planner, Prices
 from communitree_workers.query.points import BatchOutcome
 from communitree_workers.query.select import must_read, select
 from communitree_workers.query.select.common import Selected
-from communitree_workers.query.shell import answer_language, asked, cut, dump_selected, load_view, prices
+from communitree_workers.query.shell import answer_language, asked, cut, dump_selected, load_view
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 
@@ -51,7 +50,7 @@ def plan(context: UnitContext) -> Outcome:
     view = load_view(context, request.corpus, request.version)
     question = asked(context, request, options)
     check_question(question, options.batch, view.encoding)
-    planner = Planner(view, options, question, Prices.of(prices(context)))
+    planner = walking.planner_of(context, request, options, view)
     planner.priced(options.selection)
     selected: Selected | None
     if options.again:
@@ -105,7 +104,7 @@ def seal_map(
     batches = cut(context, request, view, selected, options)
     args: dict[str, Any] = {"model": models["map"]}
     if options.selection.budget_usd is not None:
-        reading = Planner(view, options, request.question, Prices.of(prices(context))).for_reading(len(batches))
+        reading = walking.planner_of(context, request, options, view).for_reading(len(batches))
         args["usd"] = reading
         selected.selection.budget["usd_kept_for_reduce"] = round(options.selection.budget_usd - (reading or 0.0), 6)
     plan = {"selected": dump_selected(selected), "batches": [b.__dict__ for b in batches], "models": models}

@@ -142,10 +142,11 @@ def _walk(context: UnitContext, request: QueryRequest, options: QueryOptions, vi
 
 def _price(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Price | None:
     budget = options.selection.budget_usd
-    return None if budget is None else _planner(context, request, options, view).price()
+    return None if budget is None else planner_of(context, request, options, view).price()
 
 
-def _planner(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Planner:
+def planner_of(context: UnitContext, request: QueryRequest, options: QueryOptions, view: CorpusView) -> Planner:
+    """Return what sizes and prices a query: with the question as it stands alone, at the prices of its models."""
     return Planner(view, options, asked(context, request, options), Prices.of(prices(context)))
 
 
@@ -176,7 +177,7 @@ def _go_on(
     services.store.put(context.keys.job(message.job, f"walk-{wave}.json"), state)
     args: dict[str, Any] = {"model": model}
     if options.selection.budget_usd is not None:
-        args["usd"] = _planner(context, request, options, walk.view).for_rating()
+        args["usd"] = planner_of(context, request, options, walk.view).for_rating()
     units = [
         Unit(id=_unit(wave, n), args={"communities": communities, **args}) for n, communities in enumerate(walk.ask())
     ]
