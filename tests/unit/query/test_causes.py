@@ -18,7 +18,7 @@ from communitree_workers.query.points import BatchOutcome
 @pytest.mark.parametrize(
     ("cause", "english", "chinese"),
     [
-        ("deadline", "its time ran out", "超过了期限"),
+        ("deadline", "its deadline passed", "超过了期限"),
         ("lost", "its result is lost", "结果丢失了"),
         (
             "The model endpoint failed: HTTP 401: no key.",
@@ -60,7 +60,7 @@ def test_the_causes_of_batches_are_told_in_the_answers_language() -> None:
     failed = [BatchOutcome("failed", [1], cause="deadline"), BatchOutcome("failed", [2], cause="deadline")]
     odd = BatchOutcome("failed", [3], cause="")
     assert causes([*failed, odd], "zh") == "超过了期限 ×2；不明"
-    assert causes([*failed, odd], "en") == "its time ran out ×2; unknown"
+    assert causes([*failed, odd], "en") == "its deadline passed ×2; unknown"
 
 
 def test_each_message_that_is_translated_is_still_raised_somewhere() -> None:

@@ -17,13 +17,13 @@ from communitree_workers.query.reduce import ReducePlan
 GROUPS = 40
 
 
-def reduce_of(fails: Any) -> tuple[_Reduce, ReducePlan]:
+def reduce_of(fails: Any, language: str = "en") -> tuple[_Reduce, ReducePlan]:
     points = [Point(text=f"p{i}", score=50, batch=0, used=True) for i in range(GROUPS)]
     made: Any = object.__new__(_Reduce)
     made.gathered = Gathered(points, list(range(GROUPS)))
     made.options = SimpleNamespace(answer=AnswerOptions(max_data_tokens=200))
     made.view = SimpleNamespace(encoding="o200k_base")
-    made.why, made.lost = "", 0
+    made.language, made.why, made.lost = language, "", 0
     rounds: list[int] = []
 
     async def part(blocks: list[str], groups: int) -> str:
@@ -47,6 +47,25 @@ async def test_a_part_that_fails_drops_the_points_behind_it(round_: int) -> None
     assert all(p.why_not == "refused" for p in made.gathered.points if not p.used)
     assert round_ == 1 or len(dropped) > 1  # the second round condenses several groups of the first
     assert left
+
+
+async def test_why_a_point_is_not_in_the_answer_is_said_in_its_language() -> None:
+    made, plan = reduce_of(lambda now, blocks: now == 1 and blocks[0].startswith("p0"), "zh")
+    made._part = _emptied(made._part)  # type: ignore[method-assign]
+    await made._condense(plan)
+    assert {p.why_not for p in made.gathered.points if not p.used} == {"模型把要点归纳成了空白"}
+
+
+def _emptied(part: Any) -> Any:
+    """Return a part that the model condenses to nothing where it would have failed."""
+
+    async def empty(blocks: list[str], groups: int) -> str:
+        try:
+            return str(await part(blocks, groups))
+        except ModelError:
+            return " "
+
+    return empty
 
 
 async def test_where_every_part_fails_no_point_is_dropped() -> None:

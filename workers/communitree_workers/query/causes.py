@@ -9,7 +9,7 @@ from communitree_shared.languages import language as language_of
 
 #: Codes that stand for a cause that has no message.
 _CODES = {
-    "deadline": ("its time ran out", "超过了期限"),
+    "deadline": ("its deadline passed", "超过了期限"),
     "lost": ("its result is lost", "结果丢失了"),
     "poison": ("its worker died each time", "处理它的进程每次都中途退出"),
 }

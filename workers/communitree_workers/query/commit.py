@@ -17,6 +17,7 @@ from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce, opening, status_of
+from communitree_workers.query.causes import cause_in
 from communitree_workers.query.citations import Checker, Resolver
 from communitree_workers.query.extractive_answer import write_answer
 from communitree_workers.query.notes import audit_notes, word_notes
@@ -229,7 +230,7 @@ class _Reduce:
                 raise error
             for points in lost:
                 self.why = error.message
-                self.lost += drop_group(self.gathered, points, self.why)
+                self.lost += drop_group(self.gathered, points, cause_in(self.language, self.why))
             groups = plan_round(kept, self.options.answer, self.view.encoding)
             members = [[i for part in held[g :: len(groups)] for i in part] for g in range(len(groups))]
         return groups[0]
