@@ -188,14 +188,13 @@ class _Reduce:
 
     def by_hand(self) -> Reduced:
         """Return the points arranged by the built-in model."""
-        answer = self.options.answer
         plan = self.planned()
         points = [self.gathered.points[i] for i in self.gathered.order]
         if self.selected.kind == "sources":  # text units are numbered apart from communities
             titles = Resolver(self.view).document_titles(id for point in points for id in point.reports)
         else:
             titles = dict(zip(self.view.community.tolist(), self.view.titles, strict=True))
-        text = write_answer(points, self.asked, answer, self.language, titles, self.name)
+        text = write_answer(points, self.asked, self.options.answer, self.language, titles, self.name)
         return Reduced(
             text=text, shortened=len(plan.shortened), checked=self._checked_by().whole(text), lost=self.lost,
             lost_cause=self.why,
