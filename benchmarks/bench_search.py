@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from communitree.client import Client
-from communitree_shared.options import BatchOptions, IndexOptions, QueryOptions, SelectionOptions
+from communitree_shared.options import IndexOptions, QueryOptions, SelectionOptions
 from communitree_shared.results import Answer
 from queries import has_peer, peer, provider
 from support.stack import running_stack
@@ -33,11 +33,10 @@ def wards(text: str, planted: dict[int, str]) -> set[int]:
 
 def ours(client: Client, planted: dict[int, str]) -> bool:
     """Ask, then ask again for what is silent; returns whether every fact can be accounted for."""
-    options = QueryOptions(selection=SelectionOptions(strategy="leaves"), batch=BatchOptions())
-    first = client.ask("wards", QUESTION, options)
+    first = client.ask("wards", QUESTION, QueryOptions(selection=SelectionOptions(strategy="leaves")))
     good = told("communitree", first, planted)
     if first.account.reports.silent:
-        again = client.ask("wards", QUESTION, options.model_copy(update={"again": first.job_id}))
+        again = client.ask("wards", QUESTION, QueryOptions(again=first.job_id))
         before, after = found(first, planted), found(again, planted)
         good &= told("communitree, --again", again, planted, only=set(planted) - before)
         good &= before < after
