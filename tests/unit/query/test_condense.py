@@ -10,16 +10,16 @@ import pytest
 from communitree_shared.errors import ModelError
 from communitree_shared.options import AnswerOptions
 from communitree_shared.results import Point
-from communitree_workers.query.commit import _Reduce
+from communitree_workers.query.commit import Reducing
 from communitree_workers.query.points import Gathered
 from communitree_workers.query.reduce import ReducePlan
 
 GROUPS = 40
 
 
-def reduce_of(fails: Any, language: str = "en") -> tuple[_Reduce, ReducePlan]:
+def reduce_of(fails: Any, language: str = "en") -> tuple[Reducing, ReducePlan]:
     points = [Point(text=f"p{i}", score=50, batch=0, used=True) for i in range(GROUPS)]
-    made: Any = object.__new__(_Reduce)
+    made: Any = object.__new__(Reducing)
     made.gathered = Gathered(points, list(range(GROUPS)))
     made.options = SimpleNamespace(answer=AnswerOptions(max_data_tokens=200))
     made.view = SimpleNamespace(encoding="o200k_base")

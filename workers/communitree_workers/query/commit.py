@@ -1,18 +1,15 @@
-"""The reduce task: points put together, citations checked, the answer written; and what a failed query answers."""
+"""The reduce task: points put together, citations checked, the answer written."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
 from functools import partial
 
 import orjson
-from redis.exceptions import RedisError
 
-from communitree_shared.errors import BadInput, CommunitreeError, InfrastructureError, IntegrityError
-from communitree_shared.messages import QueryRequest
-from communitree_shared.results import Account, Answer, QuerySettings, Selection, Usage
+from communitree_shared.errors import BadInput, CommunitreeError, IntegrityError
+from communitree_shared.results import Answer, QuerySettings, Usage
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
@@ -41,8 +38,6 @@ from communitree_workers.query.walking import rating_usage, rewriting_usage
 from communitree_workers.query.writing import write_once
 from communitree_workers.runtime.context import Outcome, UnitContext
 
-log = logging.getLogger(__name__)
-
 SOURCE_TABLES = (COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
 
 
@@ -67,15 +62,15 @@ async def reduce(context: UnitContext) -> Outcome:
     return Outcome()
 
 
-def _begun(context: UnitContext) -> _Reduce:
+def _begun(context: UnitContext) -> Reducing:
     """Gather the points and, where a model is to write, plan its calls: one turn of a thread for both."""
-    answer = _Reduce(context)
+    answer = Reducing(context)
     if answer.wanted and answer.models["reduce"] != EXTRACTIVE:
         answer.plan = answer.planned(rerate=answer.models["rate"] != EXTRACTIVE)
     return answer
 
 
-class _Reduce:
+class Reducing:
     """One query's points on their way to an answer."""
 
     def __init__(self, context: UnitContext) -> None:
@@ -316,35 +311,3 @@ class _Reduce:
             header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
             language=self.language, context=self.name,
         )  # fmt: skip
-
-
-def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
-    """Return the answer of a query whose plan or reduce failed: never an empty success."""
-    request: QueryRequest
-    request, options = context.query_request()
-    if context.services.ledger.gathered(context.message.tenant, context.message.job, "map")[0] is not None:
-        try:
-            return _without_text(context, why)
-        except (InfrastructureError, RedisError):
-            raise
-        except Exception:  # what made the reduce fail may do so here: the job must end all the same
-            log.exception("the points of %s cannot be told with its failure", context.message.job)
-    account = Account(selection=Selection(strategy=options.selection.strategy), warnings=[why["message"]])
-    return Answer(
-        job_id=context.message.job, status="failed", question=request.question, answer=why["message"],
-        corpus=request.corpus, version=request.version, account=account,
-    )  # fmt: skip
-
-
-def _without_text(context: UnitContext, why: dict[str, str]) -> Answer:
-    state, request = _Reduce(context), context.query_request()[0]
-    record, stages = context.services.ledger.records(context.message.tenant, context.message.job, PHASES)
-    header = Header(
-        context.message.job, request.question, request.corpus, request.version,
-        standalone_question=state.question if state.options.history else "", usage=state.usage,
-        seconds=seconds(record, stages), warnings=[why["message"]],
-    )  # fmt: skip
-    return build_answer(
-        header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),
-        language=state.language, context=state.name,
-    )  # fmt: skip
