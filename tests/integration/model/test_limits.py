@@ -18,6 +18,7 @@ from communitree_shared.connect import async_redis_client
 from communitree_shared.settings import Settings
 from communitree_workers.model.limits import limiter as module
 from communitree_workers.model.limits.limiter import Limiter, Limits
+from communitree_workers.model.limits.state import BULK
 from support.stalls import Stalls, stalls
 from support.valkey import running_valkey
 
@@ -202,6 +203,22 @@ async def test_tenants_share_evenly_however_many_calls_each_has(process: MakeLim
     by_job = Counter(job for worker in workers for _, _, job in worker.starts)
     assert abs(by_tenant["big"] - by_tenant["small"]) < 0.25 * by_tenant["small"]
     assert abs(by_job["a"] - by_job["b"]) < 0.35 * by_job["b"]
+
+
+async def test_bulk_calls_stand_back_where_others_wait_and_have_all_where_none_does(
+    process: MakeLimiter, name: str
+) -> None:
+    limits = Limits(name, requests_per_minute=3000)
+    workers = [Worker(process(), limits) for _ in range(2)]
+    bulk = [call for worker in workers for call in spawn(worker, 400, "t", BULK)]
+    await asyncio.sleep(1.0)
+    alone = sum(len(worker.starts) for worker in workers)
+    now = [*spawn(workers[0], 200, "t", "a"), *spawn(workers[1], 200, "t", "b")]
+    await run(2.0, *bulk, *now)
+    jobs = Counter(job for worker in workers for _, _, job in worker.starts)
+    shared = jobs[BULK] - alone
+    assert alone > 20
+    assert 0 < shared < 0.4 * min(jobs["a"], jobs["b"])
 
 
 async def test_a_late_comer_waits_for_nobodys_backlog(process: MakeLimiter, name: str, still: Stalls) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_workers.model.limits.state import SLACK, Demand, Limits, LocalState
+from communitree_workers.model.limits.state import BULK, SLACK, Demand, Limits, LocalState
 
 
 def served(
@@ -44,6 +44,14 @@ def test_tenants_then_jobs_share_evenly() -> None:
     tenants, jobs = Counter(t for _, t, _ in starts), Counter(j for _, _, j in starts)
     assert abs(tenants["big"] - tenants["small"]) <= 2
     assert abs(jobs["a"] - jobs["b"]) <= 2
+
+
+def test_all_bulk_calls_together_get_one_turn_where_a_job_gets_four() -> None:
+    flows = {("t", BULK): 900, ("t", "a"): 300}
+    starts = served(LocalState(), Limits("x", requests_per_minute=1200), flows, 10_000, 20)
+    jobs = Counter(j for _, _, j in starts)
+    assert abs(jobs["a"] - 4 * jobs[BULK]) <= 4
+    assert jobs["a"] < 300  # it waited all the while
 
 
 def test_a_newcomer_has_no_claim_on_the_past() -> None:

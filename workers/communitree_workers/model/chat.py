@@ -72,7 +72,7 @@ class CallContext:
 
     `deadline` is absolute, in unix seconds. `cancelled` is an event or a cheap function, looked at before every try and
     a few times a second while one runs. `spent` adds up what the calls with this context have used, also where a call
-    ended in an error.
+    ended in an error. `bulk`: where others of its tenant wait for the limits, they are served first.
     """
 
     tenant: str = "default"
@@ -80,6 +80,7 @@ class CallContext:
     deadline: float | None = None
     cancelled: asyncio.Event | Callable[[], bool] | None = None
     budget: BudgetHook | None = None
+    bulk: bool = False
     spent: Usage = field(default_factory=Usage)
 
     def is_cancelled(self) -> bool:

@@ -35,6 +35,7 @@ from communitree_workers.model import ladder, reply, wire
 from communitree_workers.model.chat import CallContext, ChatRequest, Completion, HoldHook, Message
 from communitree_workers.model.endpoint import Endpoint
 from communitree_workers.model.limits.limiter import Limiter, Limits
+from communitree_workers.model.limits.state import BULK
 from communitree_workers.model.prices import price_known, usd
 from communitree_workers.model.retry import CallFailed, Tries
 from communitree_workers.model.transport import Transport
@@ -191,7 +192,8 @@ class ModelClient:
         limits = self._limits[endpoint.identity]
         tokens = estimate.prompt_tokens + estimate.output_tokens
         try:
-            permit = await self._limiter.acquire(limits, (context.tenant, context.job), tokens, context.deadline)
+            flow = (context.tenant, BULK if context.bulk else context.job)
+            permit = await self._limiter.acquire(limits, flow, tokens, context.deadline)
         except TimeoutError:
             raise self._too_late(last, "it was still waiting for the limits on the endpoint") from None
         used = 0

@@ -108,7 +108,7 @@ class Reducing:
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
         self.usd = self.options.selection.budget_usd
-        self.call = context.call(usd=self.usd)
+        self.call = context.call(usd=self.usd, bulk=self.options.bulk)
         self.why, self.lost = "", 0  # points that could not be condensed, and why
         self.wanted = needs_reduce(self.outcomes, self.gathered)
         self.plan = ReducePlan()
@@ -169,7 +169,7 @@ class Reducing:
         items = rerate_items(self.gathered.points, positions)
         messages = rate_messages(items, self.question, self.language, self.options.prompts, encoding=self.view.encoding)
         chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=self.options.seed)
-        call = self.context.call(usd=self.usd)
+        call = self.context.call(usd=self.usd, bulk=self.options.bulk)
         try:
             reply = await self.context.services.models.complete("rate", chat, call)
         except CommunitreeError as error:

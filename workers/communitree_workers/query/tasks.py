@@ -170,7 +170,7 @@ class _Reader:
         self.context, self.options = context, options
         self.question = asked(context, request, options)
         self.language = answer_language(self.question, options)
-        self.call = context.call(usd=context.args.get("usd", options.selection.budget_usd))
+        self.call = context.call(usd=context.args.get("usd", options.selection.budget_usd), bulk=options.bulk)
         self.may_cache = context.services.settings.model("map").cache
         self.calls = self.tries = self.halves = 0
 

@@ -59,7 +59,7 @@ async def rewrite(context: UnitContext) -> Outcome:
     if context.args["model"] == EXTRACTIVE:
         alone = rewrite_reply(request.question, turns)
     else:
-        call = context.call(usd=options.selection.budget_usd)
+        call = context.call(usd=options.selection.budget_usd, bulk=options.bulk)
         messages = rewrite_messages(request.question, turns, language, options.prompts)
         reply = await context.services.models.complete("reduce", ChatRequest(messages=messages, temperature=0.0), call)
         alone, usage = parse_rewrite(reply.text, request.question), call.spent
@@ -206,7 +206,7 @@ async def rate(context: UnitContext) -> Outcome:
     known = await context.in_ledger(_known, context, keys) if options.cache else {}
     ratings: dict[int, float | None] = dict(known)
     missing = [c for c in wanted if c not in known]
-    call = context.call(usd=context.args.get("usd", options.selection.budget_usd))
+    call = context.call(usd=context.args.get("usd", options.selection.budget_usd), bulk=options.bulk)
     if missing:
         messages = rate_messages(
             [(c, texts[c]) for c in missing], question, language, options.prompts, encoding=view.encoding

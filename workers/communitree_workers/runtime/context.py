@@ -74,11 +74,11 @@ class UnitContext:
         """Return the object keys of the job's tenant."""
         return self.services.keys(self.message.tenant)
 
-    def call(self, *, usd: float | None = None, tokens: int | None = None) -> CallContext:
+    def call(self, *, usd: float | None = None, tokens: int | None = None, bulk: bool = False) -> CallContext:
         """Return on whose behalf model calls are made, with the job's ceiling of money and tokens."""
         message = self.message
         budget = self.services.budget(message.tenant, message.job, usd, tokens)
-        return CallContext(message.tenant, message.job, self.deadline, self.cancelled, budget)
+        return CallContext(message.tenant, message.job, self.deadline, self.cancelled, budget, bulk)
 
     # --- the job's request ----------------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ end
 local room = a.conc > 0 and a.conc or math.huge
 if s.adapt > 0 then room = math.min(room, math.floor(s.adapt)) end
 
+-- In the place of a job: all bulk calls of a tenant (state.py).
+local BULK, BULK_COST = 'bulk', 4
+
 -- Turns: a tenant's and a job's virtual time is the share of the limits it has been granted; the least served goes next.
 local function jobs_key(tenant) return KEYS[4] .. ':' .. tenant end
 local function tag(key, name, floor) return math.max(tonumber(redis.call('ZSCORE', key, name)) or floor, floor) end
@@ -110,7 +113,7 @@ while #out - 3 < a.most do
     floors[best.tenant] = math.max(floors[best.tenant],
       math.min(best.jt, least(jobs_key(best.tenant), 'j:' .. best.tenant .. '/', floors[best.tenant])))
     tenants[best.tenant] = bt + cost
-    best.jt = best.jt + cost
+    best.jt = best.jt + (best.job == BULK and BULK_COST or 1) * cost
     redis.call('ZADD', KEYS[4], bt + cost, best.tenant)
     redis.call('ZADD', jobs_key(best.tenant), best.jt, best.job)
     redis.call('HSET', KEYS[1], 'v:' .. best.tenant, tostring(floors[best.tenant]))

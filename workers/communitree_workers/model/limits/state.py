@@ -14,6 +14,10 @@ from communitree_shared.settings import ModelSettings
 #: Milliseconds by which grants may run ahead of an even spread: enough to bridge the time between two looks.
 SLACK = 300.0
 
+#: In the place of a job: all bulk calls of a tenant. Together they get one turn where each of its jobs gets four.
+BULK = "bulk"
+BULK_COST = 4
+
 #: Calls in flight of one process while Redis is away and no limit is set.
 UNKNOWN_SHARE = 16
 
@@ -118,8 +122,8 @@ class LocalState:
             best = self._least_served(flows, waiting)
             tenant, job, _, sizes = flows[best]
             size = sizes[min(used[best], len(sizes) - 1)]
-            for key in ((tenant, ""), (tenant, "/" + job)):
-                self.served[key] = self.served.get(key, 0.0) + 1 + size / 1000
+            for key, times in (((tenant, ""), 1), ((tenant, "/" + job), BULK_COST if job == BULK else 1)):
+                self.served[key] = self.served.get(key, 0.0) + times * (1 + size / 1000)
             if limits.requests_per_minute:
                 self.request_time = max(self.request_time, now) + 60_000 / limits.requests_per_minute
             if limits.tokens_per_minute:
