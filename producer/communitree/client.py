@@ -95,7 +95,7 @@ class Client:
 
         Args:
             source: files, folders, patterns, `-`; or what `gather` returned for them.
-            corpus: its name; an existing corpus gets a new version.
+            corpus: its name; an existing corpus gets a new version, of these documents alone.
             options: see IndexOptions.
             correlation_id: comes back with the job's entry in the tenant's results stream.
             idempotency_key: a second submission with the same key, corpus, documents and options gives the same job.
@@ -132,8 +132,13 @@ class Client:
         chosen, _ = corpus_settings.effective(manifest, options or IndexOptions())
         return corpus_settings.changes(manifest, chosen)
 
+    def documents(self, corpus: str) -> int:
+        """Return how many documents the published version has, which an index would replace; 0 where there is none."""
+        manifest = self._jobs.manifest(corpus_name(corpus)) or {}
+        return int(manifest.get("result", {}).get("counts", {}).get("documents", 0))
+
     def index(self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None) -> IndexResult:
-        """Index a source and wait for the result."""
+        """Index a source and wait for the result: the corpus then has these documents alone (see `changes`)."""
         return self.wait_index(self.submit_index(source, corpus, options))
 
     def plan_index(

@@ -288,7 +288,8 @@ class IndexSeconds(_Result):
 
 
 class IndexResult(_Result):
-    """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew.
+    """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew;
+    documents of that version that are gone, as an index replaces the whole set.
 
     `notes`: what a rule left out (hidden files), and what was done to a graph's tables as a matter of course;
     `warnings`: what is damaged, lost, missing or was not read. `error`: why the job failed, as code, message and hint.

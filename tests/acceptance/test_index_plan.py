@@ -81,3 +81,18 @@ def test_the_plan_of_a_graph_is_what_the_index_then_does(stack: Stack, edges: Pa
     again = stack.call_json(*wanted, "--plan")
     assert sum(level["reused"] for level in again["levels"].values()) == made["reports"]["generated"]
     assert again["llm"]["calls"] == 0
+
+
+def test_documents_that_are_gone_are_named_before_and_after(stack: Stack, people: Path) -> None:
+    first = stack.call_json("index", str(people), "--corpus", "replaced", "--extractor", "builtin")
+    assert first["changes"] == []
+    again = stack.call_json("index", str(people), "--corpus", "replaced")
+    assert (again["changes"], again["counts"]["documents"]) == ([], 16)
+    names = ", ".join(f"{n:02}.txt" for n in range(16) if n != 3)
+    line = f"15 documents of the version before are gone, as an index replaces the whole set: {names}"
+    planned = stack.call_json("index", str(people / "03.txt"), "--corpus", "replaced", "--plan")
+    assert planned["changes"] == [line]
+    made = stack.call("index", str(people / "03.txt"), "--corpus", "replaced")
+    assert made.code == 0
+    assert line in " ".join(made.out.split())
+    assert "it replaces 16 documents of the version before" in " ".join(made.err.split())

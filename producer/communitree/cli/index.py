@@ -69,7 +69,9 @@ def index(
         list[str],
         typer.Argument(metavar="SOURCE", help="Files, folders, patterns in quotes, or - for standard input."),
     ],
-    corpus: Annotated[str, typer.Option(help="The corpus's name; an existing one gets a new version.")],
+    corpus: Annotated[
+        str, typer.Option(help="The corpus's name; an existing one gets a new version, of these documents alone.")
+    ],
     graph: Annotated[bool, typer.Option("--graph", help="SOURCE holds graph tables (GraphRAG's, or edges).")] = False,
     recluster: Annotated[
         bool, typer.Option("--recluster", help="With --graph: build our tree, do not keep the one in SOURCE.")
@@ -93,7 +95,10 @@ def index(
 ) -> int:
     """Index documents: text units, entities, the community tree, a report on each community.
 
-    An existing corpus keeps the settings of its earlier jobs; those given now replace them.
+    An existing corpus gets a new version, which replaces the one before: name all documents, not only new ones. What is
+    not among them is gone, and the result says so.
+
+    It keeps the settings of its earlier jobs; those given now replace them.
 
     Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
     """
@@ -118,6 +123,8 @@ def index(
     with Client() as client:
         for change in client.changed_settings(corpus, chosen):
             say(f"changed: {change}")
+        if had := client.documents(corpus):
+            say(f"it replaces {plural(had, 'document')} of the version before: what is not among these files is gone")
         if plan:
             return _plan(client, gathered, corpus, chosen, as_json)
         job = client.submit_index(gathered, corpus, chosen, progress=_uploaded)

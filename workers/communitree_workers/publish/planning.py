@@ -15,6 +15,7 @@ from communitree_shared.results import IndexCounts, LlmAccount, Usage
 from communitree_shared.settings import EXTRACTIVE, ModelStage
 from communitree_shared.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.prices import usd
+from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.publish.tasks import end, notes_of
 from communitree_workers.report.evidence import EvidenceBuilder
@@ -35,6 +36,7 @@ def plan(context: UnitContext) -> Outcome:
     tree = services.store.get_json(keys.build(request.corpus, request.version, "tree.json"))
     tables = context.read(request.corpus, request.version, *TABLES)
     levels = _imported(tables) if known.get("kept") else _levels(context, request, options, tables, known["language"])
+    current = services.store.find_json(keys.current(request.corpus))
     made = IndexPlan(
         job_id=message.job,
         corpus=request.corpus,
@@ -43,7 +45,7 @@ def plan(context: UnitContext) -> Outcome:
         levels={str(level): counts for level, counts in sorted(levels.items())},
         llm=_account(context, levels, known.get("extraction")),
         seconds=index_seconds(services.ledger, message.tenant, message.job).total,
-        changes=known.get("changes", []),
+        changes=[*known.get("changes", []), *replaced(context, request.corpus, current, tables[DOCUMENTS])],
         notes=notes_of(request, known, tree),
         warnings=[*known.get("warnings", []), *tree.get("warnings", [])],
     )

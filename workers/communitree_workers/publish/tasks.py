@@ -31,6 +31,7 @@ from communitree_shared.tables import (
 from communitree_workers.cluster.checks import check_tree
 from communitree_workers.corpus.losses import of_left_out
 from communitree_workers.publish.needs import needs
+from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.query.shell import VIEW
 from communitree_workers.query.view import build_view
@@ -52,7 +53,8 @@ def publish(context: UnitContext) -> Outcome:
     """
     request, options = context.corpus_request()
     store, keys = context.services.store, context.keys
-    if (store.find_json(keys.current(request.corpus)) or {}).get("version") == request.version:
+    current = store.find_json(keys.current(request.corpus))
+    if current and current["version"] == request.version:
         # Whoever tried before us died after the swap: what is left to do is to clear up and to say so.
         published = store.get_json(keys.manifest(request.corpus, request.version))["result"]
         return _published(context, request, published)
@@ -77,7 +79,8 @@ def publish(context: UnitContext) -> Outcome:
             hint="; ".join(broken[1:4]),
         )
     store.put(keys.artifact(request.corpus, request.version, VIEW), build_view(tables).to_bytes())
-    result = _result(context, request, tables, plan, stats, reused)
+    gone = replaced(context, request.corpus, current, tables[DOCUMENTS])
+    result = _result(context, request, tables, plan, stats, reused, gone)
     manifest = {
         "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
         "settings": request.settings,
@@ -134,6 +137,7 @@ def _result(
     plan: dict[str, Any],
     stats: dict[str, Any],
     reused: set[int],
+    gone: list[str],
 ) -> IndexResult:
     services, message = context.services, context.message
     reports = tables[COMMUNITY_REPORTS].select(["community", "level", "n_tokens", "generated_by", "cause"]).to_pylist()
@@ -188,7 +192,7 @@ def _result(
         reports=counts,
         llm=LlmAccount.of(by_stage),
         seconds=index_seconds(services.ledger, message.tenant, message.job),
-        changes=plan.get("changes", []),
+        changes=[*plan.get("changes", []), *gone],
         notes=notes_of(request, plan, stats),
         warnings=warnings,
     )
