@@ -76,6 +76,24 @@ def test_a_corpus_is_indexed_by_one_job_at_a_time(ledger: Ledger) -> None:
     submit(ledger, "two", lock=rk.corpus_lock(T, "c"))
 
 
+@pytest.mark.parametrize(
+    ("left", "lane", "wanted", "status"),
+    [
+        (300, "i", 300, "shared"), (150, "i", 299, "shared"), (4, "i", 300, "ok"), (300, "i", 4, "shared"),
+        (300, "b", 300, "ok"),
+    ],
+)  # fmt: skip
+def test_a_question_joins_only_one_that_has_time_and_hurry_enough(
+    ledger: Ledger, left: int, lane: str, wanted: int, status: str
+) -> None:
+    flight, step, now = rk.in_flight(T, "digest"), Step("plan", "communitree.query.plan.v1"), time.time()
+    first = {"kind": "query", "deadline": f"{now + left:.3f}", "lane": lane}
+    assert ledger.submit(T, "one", first, step, in_flight=flight)[0] == "ok"
+    second = {"kind": "query", "deadline": f"{now + wanted:.3f}", "lane": "i"}
+    assert ledger.submit(T, "two", second, step, in_flight=flight)[0] == status
+    assert ledger.redis.get(flight) == ("one" if status == "shared" else "two")
+
+
 def test_equal_questions_in_flight_share_a_job_until_the_last_caller_leaves(ledger: Ledger) -> None:
     flight = rk.in_flight(T, "digest")
     submit(ledger, "one", in_flight=flight)

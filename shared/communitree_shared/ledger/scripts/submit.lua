@@ -7,9 +7,19 @@ local t, j = ARGV[1], ARGV[2]
 local lock, flight = ARGV[5], ARGV[6]
 local out = {}
 if redis.call('EXISTS', job_key(t, j)) == 1 then return {'exists', j} end
+local record, at = cjson.decode(ARGV[3]), now()
+
+-- An equal question in flight suits who has at most twice its time left, and who is in no more of a hurry.
+local function suits(other)
+  local v = redis.call('HMGET', job_key(t, other), 'deadline', 'lane')
+  if v[2] == 'b' and record.lane ~= 'b' then return false end
+  local its, mine = tonumber(v[1] or ''), tonumber(record.deadline or '')
+  return not its or not mine or 2 * (its * 1000 - at) >= mine * 1000 - at
+end
+
 if flight ~= '' then
   local other = redis.call('GET', flight)
-  if other and is_open(job_state(t, other)) then
+  if other and is_open(job_state(t, other)) and suits(other) then
     joined_by(t, other, j)
     return {'shared', other}
   end
@@ -27,10 +37,8 @@ local refused = full(redis.call('ZCARD', P .. 'jobs:' .. t .. ':open'), ARGV[8],
   or full(tonumber(waiting[1] or '0'), ARGV[10], 'units of this tenant wait')
   or full(tonumber(waiting[2] or '0'), ARGV[11], 'units wait')
 if refused then return refused end
-local record = cjson.decode(ARGV[3])
 local flat = {}
 for k, v in pairs(record) do flat[#flat + 1] = k; flat[#flat + 1] = v end
-local at = now()
 redis.call('HSET', job_key(t, j), 'state', 'queued', 'created', at, 'callers', 0, 'seq', 0,
   'lock', lock, 'in_flight', flight, unpack(flat))
 joined_by(t, j, j)
