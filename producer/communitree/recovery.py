@@ -26,10 +26,10 @@ def resume(jobs: Jobs, job: str) -> str:
         raise UsageError(f"Job {job} is {state}: there is nothing left to do.")
     request = jobs.store.get_json(jobs.keys.job(safe_id(job, "job"), "request.json"))
     if request["kind"] == "corpus":
-        options = IndexOptions.model_validate(request.get("given", request["options"]))
+        options = IndexOptions.stored(request.get("given", request["options"]))
         left_out = [LeftOut.model_validate(entry) for entry in request.get("left_out", [])]
         return jobs.submit_index(request["corpus"], request["documents"], options, left_out=left_out).job
-    query = QueryOptions.model_validate(request["options"])
+    query = QueryOptions.stored(request["options"])
     return jobs.submit_query(request["corpus"], request["question"], query).job
 
 

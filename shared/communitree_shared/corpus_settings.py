@@ -77,7 +77,7 @@ def effective(manifest: Mapping[str, Any] | None, options: IndexOptions) -> tupl
     """Return the options that a job of this corpus runs with, and the settings that its version will keep."""
     stored = {} if options.reset_settings else settings_of(manifest)
     both = merged(stored, given(options))
-    return IndexOptions.model_validate(both), kept(both)
+    return IndexOptions.stored(both), kept(both)
 
 
 def changes(
@@ -89,7 +89,7 @@ def changes(
     """
     if not manifest:
         return []
-    before = _flat(IndexOptions.model_validate(manifest.get("options", {})).model_dump())
+    before = _flat(IndexOptions.stored(manifest.get("options", {})).model_dump())
     after = _flat(options.model_dump())
     known = manifest.get("extract", {}).get("models", {})
     for stage, model in (models or {}).items():

@@ -162,7 +162,7 @@ class LookRequest(_Body):
     args: dict[str, Any] = {}
 
 
-class StreamRequest(_Body):
+class StreamRequest(_Body, extra="forbid"):
     """What a producer in any language adds to `communitree:requests:<tenant>`, as JSON in the field `request`.
 
     The tenant is the stream's, never the payload's. A corpus request lists documents that lie in the bucket already.
@@ -179,7 +179,7 @@ class StreamRequest(_Body):
     idempotency_key: str = Field("", max_length=200, pattern=r"^[A-Za-z0-9._:-]*$")
 
 
-class StreamDocument(_Body):
+class StreamDocument(_Body, extra="forbid"):
     """A document that was put to `<tenant>/corpora/<corpus>/documents/<sha256>`."""
 
     name: str = Field(min_length=1, max_length=1000)

@@ -6,7 +6,8 @@ Names and defaults are GraphRAG's where it has the same knob.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, get_args
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -51,7 +52,13 @@ _Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 class _Options(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    # Who writes options learns of a misspelt name; what is stored is read by `stored`.
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def stored(cls, given: Any) -> Self:
+        """Return options that lie in a request or a manifest: names of another release are passed over."""
+        return cls.model_validate(given, extra="ignore")
 
 
 class ReadOptions(_Options):
@@ -300,6 +307,15 @@ def field_of(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
     return model.model_fields.get(path[-1]) if path else None
 
 
+def _names(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """Return the names that may stand where a path leads to."""
+    if path:
+        field = field_of(model, path)
+        kind = field.annotation if field is not None else None
+        return _names(kind, ()) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+    return list(model.model_fields)
+
+
 def limits(field: FieldInfo, *, huge: bool = False) -> str:
     """Return a number's range in words, "" where it has none. `huge`: also an end that nobody comes near."""
     words = {"ge": "at least {:,}", "gt": "above {:,}", "le": "at most {:,}", "lt": "below {:,}"}
@@ -314,6 +330,9 @@ def fault(model: type[BaseModel], error: ValidationError) -> tuple[tuple[str, ..
     """Return the path of the first value that a model refused, and what is wrong with it."""
     first = error.errors()[0]
     path = tuple(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        near = get_close_matches(path[-1], _names(model, path[:-1]), n=1)
+        return path, "there is no such name" + (f", did you mean {near[0]!r}?" if near else "")
     field = field_of(model, path)
     if field is not None and first["type"].startswith(("greater_than", "less_than")):
         return path, f"{first['input']} is out of range: {limits(field, huge=first['type'].startswith('less'))}"

@@ -64,7 +64,7 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
         until = submitted + LOOK_SECONDS
         record["deadline"] = f"{until:.3f}"
         return Entry(record, Step("look", "communitree.look.v1"), deadline_ms=int(until * 1000), request=kept)
-    options = QueryOptions.model_validate(request.options)
+    options = QueryOptions.stored(request.options)
     until = submitted + options.deadline_seconds
     for_map = until - min(RESERVE, options.deadline_seconds / 5)
     digest = question_digest(request)

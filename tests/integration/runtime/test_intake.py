@@ -68,6 +68,9 @@ def test_a_request_becomes_a_job_and_an_outcome_with_its_correlation_id(intake: 
         (ask("x", options={"selection": {"strategy": "all"}}), "strategy"),
         (ask("x", options={"selection": {"strategy": "leaves", "budget_tokens": 9}}), "goes not with --leaves"),
         (ask("x", options={"selection": {"strategy": "auto", "budget_tokens": 9}}), "goes not with strategy='auto'"),
+        (ask("x", options={"selection": {"stratgy": "leaves"}}), "selection.stratgy: there is no such name, did you"),
+        (ask("x", corelation_id="mine"), "corelation_id: there is no such name, did you mean 'correlation_id'?"),
+        (ask("x", tenant="other"), "tenant: there is no such name"),
         ({"kind": "query", "corpus": "nowhere", "question": "x"}, "no corpus"),
         ({"kind": "query", "corpus": "../../x\n", "question": "x"}, ""),
         ({"kind": "corpus", "corpus": "c"}, "no documents"),
@@ -87,7 +90,7 @@ def test_what_cannot_be_done_is_rejected_with_its_reason(intake: Intake, request
 
 
 def test_the_tenant_is_the_streams(intake: Intake) -> None:
-    add(intake, {**ask("What?"), "tenant": "default"}, tenant="other")
+    add(intake, ask("What?"), tenant="other")
     intake.serve("other")
     (outcome,) = outcomes(intake, "other")
     assert outcome["code"] == "corpus_not_found"  # `c` is another tenant's

@@ -100,3 +100,10 @@ def test_a_version_that_kept_no_settings_is_no_obstacle() -> None:
     assert corpus_settings.changes(old, chosen) == [
         "chunk_tokens 500 → 1200: text units, extraction, the tree and reports are made anew"
     ]
+
+
+def test_settings_that_another_release_kept_are_passed_over() -> None:
+    manifest = {"settings": {"read": {"chunk_tokens": 800, "later": 1}}, "options": {"later": {}}}
+    chosen, _ = corpus_settings.effective(manifest, IndexOptions())
+    assert chosen == IndexOptions(read=ReadOptions(chunk_tokens=800))
+    assert len(corpus_settings.changes(manifest, chosen)) == 1

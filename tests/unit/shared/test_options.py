@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from communitree_shared.errors import UsageError
-from communitree_shared.options import QueryOptions, SelectionOptions, fault
+from communitree_shared.options import IndexOptions, QueryOptions, SelectionOptions, fault
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,22 @@ def test_options_that_go_not_together_are_refused(given: dict[str, Any], words: 
 def test_money_is_a_ceiling_beside_silent_reports() -> None:
     QueryOptions.model_validate({"again": "j", "selection": {"budget_usd": 1}}).check()
     QueryOptions().check()
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "path", "words"),
+    [
+        (QueryOptions, {"selection": {"stratgy": "leaves"}}, "selection.stratgy", "did you mean 'strategy'?"),
+        (QueryOptions, {"nonsense": 1}, "nonsense", "there is no such name"),
+        (QueryOptions, {"history": [{"role": "user", "content": "x", "name": "y"}]}, "history.0.name", "no such name"),
+        (IndexOptions, {"cluster": {"max_cluster": 5}}, "cluster.max_cluster", "did you mean 'max_cluster_size'?"),
+    ],
+)
+def test_a_misspelt_name_is_refused_where_it_is_written_and_passed_over_where_it_is_stored(
+    model: type[QueryOptions] | type[IndexOptions], given: dict[str, Any], path: str, words: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        model(**given)
+    where, wrong = fault(model, caught.value)
+    assert (".".join(where), words in wrong) == (path, True)
+    assert model.stored({**given, "history": []}) == model()  # by another release

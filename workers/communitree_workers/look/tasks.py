@@ -161,7 +161,7 @@ def _with_texts(context: UnitContext, request: LookRequest, documents: pa.Table)
 
 def plan(context: UnitContext, request: LookRequest) -> dict[str, Any]:
     """Return what a question would read and cost."""
-    options = QueryOptions.model_validate(request.args.get("options", {}))
+    options = QueryOptions.stored(request.args.get("options", {}))
     question = QueryRequest(
         job=request.job, corpus=request.corpus, version=request.version, question=str(request.args.get("question", ""))
     )

@@ -102,7 +102,7 @@ class UnitContext:
 
         def make(value: dict[str, Any]) -> tuple[CorpusRequest, IndexOptions]:
             request = CorpusRequest.model_validate(value)
-            return request, IndexOptions.model_validate(request.options)
+            return request, IndexOptions.stored(request.options)
 
         return self._request(make)
 
@@ -111,7 +111,7 @@ class UnitContext:
 
         def make(value: dict[str, Any]) -> tuple[QueryRequest, QueryOptions]:
             request = QueryRequest.model_validate(value)
-            return request, QueryOptions.model_validate(request.options)
+            return request, QueryOptions.stored(request.options)
 
         return self._request(make)
 
