@@ -74,7 +74,7 @@ def ended(tenant: str, job_id: str) -> str:
 
 
 def callers(tenant: str, job_id: str) -> str:
-    """Return the key of the calls that joined (`in|…`) or left (`out|…`) a job (set)."""
+    """Return the key of a job's callers (set): who joined (`in|…`) or left (`out|…`); correlation ids (`told|…`)."""
     return f"{PREFIX}callers:{tenant}:{job_id}"
 
 

@@ -14,6 +14,7 @@ from communitree_shared.broker import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
+from communitree_shared.ledger.stages import Step
 from communitree_shared.settings import Settings
 from communitree_shared.store import Store
 from communitree_workers.runtime.intake import Intake
@@ -195,3 +196,47 @@ def until_served(intake: Intake) -> None:
     while not intake.serve(T):  # what another holds is taken over when its time is up
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def ends(intake: Intake) -> list[tuple[str, str, str]]:
+    found = intake.ledger.redis.xrange(rk.results(T))
+    return [(f["job"], f["status"], f["correlation_id"]) for _, f in found if "status" in f]
+
+
+def test_each_request_that_shares_a_job_gets_its_end_with_its_own_correlation_id(intake: Intake) -> None:
+    for mine in ("first", "second", "", "third"):
+        add(intake, ask("What?", correlation_id=mine))
+    intake.serve(T)
+    (job,) = {o["job"] for o in outcomes(intake)}
+    assert ends(intake) == []
+    assert intake.ledger.record(T, job)["callers"] == "4"
+    intake.ledger.finish(T, job, "answered", {}, 60)
+    assert sorted(ends(intake)) == [(job, "answered", mine) for mine in ("first", "second", "third")]
+
+
+def test_a_known_answer_is_told_at_once_after_its_outcome(intake: Intake) -> None:
+    add(intake, ask("What?", correlation_id="first"))
+    intake.serve(T)
+    (job,) = [o["job"] for o in outcomes(intake)]
+    digest = intake.ledger.record(T, job)["digest"]
+    intake.store.put_json(Keys(T, intake.settings.s3_prefix).job(job, "result.json"), {"status": "no_data"})
+    intake.ledger.finish(T, job, "no_data", {}, 60)
+    intake.ledger.redis.set(rk.answer(T, digest), job)
+    add(intake, ask("What?", correlation_id="mine-1"))
+    intake.serve(T)
+    assert outcomes(intake)[1]["job"] == job
+    assert ends(intake) == [(job, "no_data", "first"), (job, "no_data", "mine-1")]
+    intake.ledger.redis.delete(rk.job(T, job))  # what its result says, once the ledger knows it no longer
+    add(intake, ask("What?", correlation_id="mine-2"))
+    intake.serve(T)
+    assert ends(intake)[2:] == [(job, "no_data", "mine-2")]
+    assert [f.get("type", f.get("status")) for _, f in intake.ledger.redis.xrange(rk.results(T))][-2:] == [
+        "accepted", "no_data"
+    ]  # fmt: skip
+
+
+def test_a_look_ends_in_no_stream_of_results(intake: Intake) -> None:
+    step = Step("look", "communitree.look.v1")
+    intake.ledger.submit(T, "look-1", {"kind": "look", "corpus": "c"}, step)
+    intake.ledger.finish(T, "look-1", "done", {}, 60)
+    assert ends(intake) == []

@@ -93,20 +93,25 @@ class Intake:
         settled, why = 0, ""
         for entry, fields in entries:
             try:
-                outcome = self._outcome(jobs, str(entry), fields or {})
+                outcome, others = self._outcome(jobs, str(entry), fields or {})
             except AdmissionRefused as refused:
                 why = refused.message
                 break  # it stays with us, and is claimed again
-            settled += self._settle(tenant, str(entry), outcome)
+            settled += self._settle(tenant, str(entry), outcome, others)
         client.set(rk.gate(tenant), why or "open", ex=30)
         return settled
 
-    def _outcome(self, jobs: Jobs, entry: str, fields: dict[str, str]) -> dict[str, str]:
+    def _outcome(self, jobs: Jobs, entry: str, fields: dict[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
+        """Return the outcome; and job and state where these are another request's (a known answer, one in flight)."""
         told: dict[str, str] = {"request": entry}
+        others = "", ""
         try:
             request = parse(fields)
             told["correlation_id"] = request.correlation_id
-            told |= {"type": "accepted", "job": self._submit(jobs, entry, request)}
+            job = self._submit(jobs, entry, request)
+            if request.kind != "cancel" and job != job_of(jobs.tenant, entry):
+                others = job, jobs.record(job).get("state", "")
+            told |= {"type": "accepted", "job": job}
         except (AdmissionRefused, InfrastructureError):
             raise
         except (redis.RedisError, OSError):
@@ -116,7 +121,7 @@ class Intake:
         except Exception as error:  # whatever it holds, it must not end the intake of all tenants
             log.exception("the request %s of %s could not be taken", entry, jobs.tenant)
             told |= {"type": "rejected", "code": "error", "message": f"{type(error).__name__}: {error}"[:1000]}
-        return told
+        return told, others
 
     def _submit(self, jobs: Jobs, entry: str, request: StreamRequest) -> str:
         if request.kind == "cancel":
@@ -143,9 +148,10 @@ class Intake:
             path, wrong = fault(kind, error)
             raise BadInput(f"The options are not valid: {'.'.join(path)}: {wrong}.") from None
 
-    def _settle(self, tenant: str, entry: str, outcome: dict[str, str]) -> int:
+    def _settle(self, tenant: str, entry: str, outcome: dict[str, str], others: tuple[str, str]) -> int:
         flat = [str(part) for pair in outcome.items() for part in pair]
-        return int(self.ledger._run("settle", tenant, entry, compact(flat)))
+        correlation = outcome.get("correlation_id", "")
+        return int(self.ledger._run("settle", tenant, entry, compact(flat), *others, correlation))
 
     def _tenants(self) -> list[str]:
         """Return whose streams there are; looking through all keys takes a twentieth of the time at most."""

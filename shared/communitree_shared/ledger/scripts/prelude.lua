@@ -219,6 +219,13 @@ local function sweep(t, j, ttl_ms, out)
   for q, _ in pairs(freed) do drain(q, out) end
 end
 
+-- An entry of the tenant's results, with the correlation id of one who asked.
+local function tell_end(t, j, state, correlation)
+  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus')
+  redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
+    'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', correlation or '')
+end
+
 -- A job ends once: its state, its last event, an entry for the tenant's results; others may go now (`out`).
 local function end_job(t, j, state, summary, ttl_ms, reason, out)
   local fields = {'state', state, 'ended', now()}
@@ -233,8 +240,12 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   local told = P .. 'ended:' .. t .. ':' .. j
   redis.call('XADD', told, '*', 'status', state)
   redis.call('PEXPIRE', told, 60000)
-  redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
-    'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', record[3] or '')
+  if record[1] ~= 'look' then
+    tell_end(t, j, state, record[3])
+    for _, name in ipairs(redis.call('SMEMBERS', P .. 'callers:' .. t .. ':' .. j)) do
+      if name:sub(1, 5) == 'told|' then tell_end(t, j, state, name:sub(6)) end -- see settle.lua
+    end
+  end
   redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
   -- An end that no result tells of stands here alone; the reconciler writes it (see ends.py).
   if not summary.result and record[1] ~= 'look' then redis.call('ZADD', P .. 'unwritten', now(), t .. '|' .. j) end
