@@ -2,126 +2,147 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from communitree.render.numbers import listed, money, plural, seconds, share, shorten
-from communitree_shared.results import Account, Answer, Citation, Plan, Selection
+from communitree.render.numbers import listed, money, seconds, share, shorten
+from communitree.render.words import say
+from communitree_shared.languages import language
+from communitree_shared.results import Account, Answer, Citation, Coverage, Plan, Point, Selection
 
 _STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "failed": "red", "cancelled": "red"}
 
 _CITATIONS_SHOWN = 20
 
-_SINGULAR = {
-    "reports": "report", "sources": "source", "entities": "entity", "relationships": "relationship", "claims": "claim",
-}  # fmt: skip
+#: Kinds that a citation may name; another is shown as it is.
+_KINDS = ("reports", "sources", "entities", "relationships", "claims")
+
+#: What batches are counted by, beside how many answered.
+_BATCHES = ("empty", "failed", "retried", "split", "at_limit", "cached")
 
 
 def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = False) -> list[RenderableType]:
     """Return the answer, its citations with where to look on, its points if wanted, and its account."""
     parts: list[RenderableType] = []
     error = answer.error or {}
+    zh = _chinese(answer.account.selection, answer.answer)
     if with_text and answer.answer.strip():
         remedy = [Text(str(error["hint"]))] if error.get("hint") else []
         parts += [_Prose(answer.answer), *remedy, Text()]
     if answer.standalone_question and answer.standalone_question != answer.question:
-        parts.append(Text(f"understood as: {answer.standalone_question}", "dim"))
+        parts.append(Text(say("understood", zh, question=answer.standalone_question), "dim"))
     if answer.citations:
-        parts += [Text("Citations", "bold"), _citations(answer.citations), Text()]
+        parts += [Text(say("citations", zh), "bold"), _citations(answer.citations, zh), Text()]
     if with_points and answer.points:
-        parts += [Text("Points", "bold"), _points(answer), Text()]
-    parts.append(
-        Text.assemble((answer.status, f"bold {_STYLES.get(answer.status, '')}".strip()), f"  job {answer.job_id}")
-    )
+        parts += [Text(say("points", zh), "bold"), *_points(answer.points, zh), Text()]
+    state = (say(f"status.{answer.status}", zh), f"bold {_STYLES[answer.status]}")
+    parts.append(Text.assemble(state, "  ", say("job", zh, job=answer.job_id)))
     if answer.cached:
-        parts.append(Text("known: asked before on the same version, so it cost nothing; the account is of that time"))
+        parts.append(Text(say("known", zh)))
     if error and not answer.account.batches.total:  # refused before anything was read: the text says all
         return parts
-    return [*parts, *account_lines(answer.account)]
+    return [*parts, *account_lines(answer.account, zh)]
 
 
-def account_lines(account: Account) -> list[Text]:
+def account_lines(account: Account, zh: bool) -> list[Text]:
     """Return what happened to everything on the way: selection, coverage, batches, points, citations, cost."""
-    batches, points, reports, llm = account.batches, account.points, account.reports, account.llm
-    what = "text unit" if account.selection.strategy == "texts" else "report"
-    lines = [*selection_lines(account.selection, units=reports.selected if what == "text unit" else None)]
-    coverage = account.coverage
-    lines.append(
-        f"covers {share(coverage.entities)} of entities; {share(coverage.text_units_assigned)} of text units are "
-        f"assigned to what was read, {share(coverage.text_units_read)} were read"
-    )
-    extra = [f"{getattr(batches, k):,} {w}" for k, w in _BATCH_WORDS.items() if getattr(batches, k)]
-    lines.append(
-        f"batches: {batches.answered:,} of {batches.total:,} answered" + (f" ({', '.join(extra)})" if extra else "")
-    )
-    lines.append(
-        f"points: {points.produced:,} = {points.used:,} used + {points.duplicate:,} duplicate "
-        f"+ {points.zero:,} irrelevant + {points.dropped:,} dropped; {points.in_answer:,} in the answer"
-    )
-    silent = f"; silent (no point cites them): {_ids(reports.silent)}" if reports.silent else ""
-    lines.append(
-        f"citations in the answer: {account.citations.verified:,} verified, {account.citations.unverified:,} not"
-    )
-    lines.append(f"points cite {reports.cited:,} of {plural(reports.selected, what)}{silent}")
-    models = listed(sorted(set(account.settings.models.values())), 3)
-    calls = f"{plural(llm.calls, 'call')}{f' to {models}' if models else ''}, {llm.cached:,} from cache, "
-    calls += f"{llm.prompt_tokens + llm.output_tokens:,} tokens, {money(llm.usd)}"
-    if not llm.calls and not llm.cached:
-        calls = f"no model call{f' ({models})' if models else ''}"
-    lines.append(f"{calls}; {seconds(account.seconds.total)}")
+    batches, reports, llm = account.batches, account.reports, account.llm
+    texts = account.selection.strategy == "texts"
+    extra = [say(f"batch.{k}", zh, n=getattr(batches, k)) for k in _BATCHES if getattr(batches, k)]
+    cite = say("cite.texts" if texts else "cite.reports", zh, cited=reports.cited, n=reports.selected)
+    models, time = listed(sorted(set(account.settings.models.values())), 3, zh), seconds(account.seconds.total)
+    if llm.calls or llm.cached:
+        called = say(
+            "calls", zh, calls=llm.calls, models=say("calls.to", zh, models=models) if models else "",
+            cached=llm.cached, tokens=llm.prompt_tokens + llm.output_tokens, usd=_money(llm.usd, zh), time=time,
+        )  # fmt: skip
+    else:
+        called = say("calls.none", zh, models=say("calls.none_by", zh, models=models) if models else "", time=time)
+    lines = [
+        *selection_lines(account.selection, zh, units=reports.selected if texts else None),
+        _covers("covers", account.coverage, zh),
+        say("batches", zh, answered=batches.answered, total=batches.total)
+        + (say("brackets", zh, inner=say("comma", zh).join(extra)) if extra else ""),
+        say("points.sum", zh, **account.points.model_dump()),
+        say("cited", zh, **account.citations.model_dump()),
+        cite + (say("silent", zh, ids=_ids(reports.silent, zh)) if reports.silent else ""),
+        called,
+    ]
     return [*(Text(line, "dim") for line in lines), *(Text(f"! {w}", "yellow") for w in account.warnings)]
 
 
-_BATCH_WORDS = {
-    "empty": "found nothing", "failed": "failed", "retried": "tried again", "split": "split",
-    "at_limit": "at their word limit", "cached": "from cache",
-}  # fmt: skip
-
-
-def selection_lines(selection: Selection, units: int | None = None) -> list[str]:
+def selection_lines(selection: Selection, zh: bool, units: int | None = None) -> list[str]:
     """Return what was chosen and why; what is as fine as it gets; what was pruned or did not fit.
 
     `units`: so many text units were read, and no reports.
     """
-    read = plural(selection.reports, "report") if units is None else plural(units, "text unit")
-    levels = ", ".join(f"level {k}: {v:,}" for k, v in sorted(selection.levels.items(), key=lambda i: int(i[0])))
-    lines = [f"read {read}, {plural(selection.tokens, 'token')}" + (f"; {levels}" if levels else "")]
-    finest = selection.finest_available
-    if finest.count:
-        few = "1 of these stands" if finest.count == 1 else f"{finest.count:,} of these stand"
-        lines.append(f"{few} on a higher level than others: there is nothing finer below")
-    # On a line of its own: it is in the question's language.
-    lines.append(f"selection {selection.strategy}" + (f": {selection.why}" if selection.why else ""))
+    by_level = sorted(selection.levels.items(), key=lambda i: int(i[0]))
+    levels = say("comma", zh).join(say("level", zh, level=k, n=v) for k, v in by_level)
+    lines = [
+        say(
+            "read.reports" if units is None else "read.texts", zh, n=selection.reports if units is None else units,
+            tokens=selection.tokens, levels=say("semicolon", zh) + levels if levels else "",
+        )
+    ]  # fmt: skip
+    if count := selection.finest_available.count:
+        wanted = selection.budget.get("level")
+        deepest = wanted if isinstance(wanted, int) else max(map(int, selection.levels), default=0)
+        lines.append(say("finest", zh, n=count, level=deepest))
+    why = say("colon", zh) + selection.why if selection.why else ""
+    lines.append(say("selection", zh, strategy=selection.strategy) + why)
     walked = selection.strategy in ("relevant", "dynamic")
-    out = (("pruned as irrelevant", selection.pruned), ("left out for the budget", selection.left_out))
-    for why, pruned in out if walked else ((_why_left_out(selection), selection.pruned),):
+    out = (("out.pruned", selection.pruned), ("out.budget", selection.left_out))
+    for key, pruned in out if walked else ((_why_left_out(selection), selection.pruned),):
         if pruned.count:
             lines.append(
-                f"{why}: {plural(pruned.count, 'community', 'communities')} (in nothing that is read: "
-                f"{plural(pruned.text_units, 'text unit')}, {share(pruned.entities)} of entities)"
-            )
+                say(
+                    "out", zh, why=say(key, zh), n=pruned.count, units=pruned.text_units,
+                    entities=share(pruned.entities),
+                )
+            )  # fmt: skip
     return lines
+
+
+def _chinese(selection: Selection, said: str = "") -> bool:
+    """Say whether what stands around is in Chinese: as why it was chosen, where nothing was, as what is said."""
+    return language(selection.why or said) == "zh"
+
+
+def _covers(key: str, coverage: Coverage, zh: bool) -> str:
+    return say(
+        key, zh, entities=share(coverage.entities), assigned=share(coverage.text_units_assigned),
+        read=share(coverage.text_units_read),
+    )  # fmt: skip
+
+
+def _money(usd: float | None, zh: bool) -> str:
+    return say("usd.unknown", zh) if usd is None else money(usd)
 
 
 def _why_left_out(selection: Selection) -> str:
     low = selection.budget.get("below_rank", 0)
     if not low:
-        return "left out for the budget"
-    return "left out for the budget or their rank" if low < selection.pruned.count else "left out for their rank"
+        return "out.budget"
+    return "out.budget_or_rank" if low < selection.pruned.count else "out.rank"
 
 
 def plan_parts(plans: list[Plan]) -> list[RenderableType]:
     """Return one plan in lines, or several side by side."""
     if len(plans) == 1:
         return [Text(line) for line in _plan_lines(plans[0])]
-    table = Table(title=Text(f"{plans[0].corpus}: what each selection would read" if plans else "no plans"))
-    table.title_justify = "left"
-    numbers = ("reports", "batches", "rating calls", "tokens", "cost", "entities", "assigned", "read")
-    for name in ("selection", *numbers, "why"):
-        table.add_column(name, justify="right" if name in numbers else "left")
+    if not plans:
+        return [Text("no plans")]
+    zh = _chinese(plans[0].selection)
+    table = Table(title=Text(say("plan.table", zh, corpus=plans[0].corpus)), title_justify="left")
+    name, *numbers, why = say("plan.columns", zh).split("|")
+    for column in (name, *numbers, why):
+        table.add_column(column, justify="right" if column in numbers else "left")
     for plan in plans:
         most, coverage = "≤ " if plan.upper_bound else "", plan.coverage
         counts = (plan.selection.reports, plan.batches, plan.rating_calls, plan.tokens)
@@ -129,7 +150,7 @@ def plan_parts(plans: list[Plan]) -> list[RenderableType]:
         table.add_row(
             _selection_name(plan.selection),
             *(f"{most}{n:,}" if n else "0" for n in counts),
-            money(plan.usd),
+            _money(plan.usd, zh),
             *(share(value) for value in shares),
             Text(shorten(plan.selection.why, 60)),
         )
@@ -151,15 +172,13 @@ def _selection_name(selection: Selection) -> str:
 
 
 def _plan_lines(plan: Plan) -> list[str]:
-    most = "at most " if plan.upper_bound else ""
-    calls = f", {plural(plan.rating_calls, 'rating call')}" if plan.rating_calls else ""
-    coverage = plan.coverage
-    return [
-        *selection_lines(plan.selection),
-        f"{most}{plural(plan.batches, 'batch', 'batches')}{calls}, {plan.tokens:,} prompt tokens, {money(plan.usd)}",
-        f"covers {share(coverage.entities)} of entities; {share(coverage.text_units_assigned)} of text units assigned, "
-        f"{share(coverage.text_units_read)} read",
-    ]
+    zh = _chinese(plan.selection)
+    cost = say(
+        "plan.cost", zh, most=say("plan.most", zh) if plan.upper_bound else "", batches=plan.batches,
+        calls=say("plan.calls", zh, n=plan.rating_calls) if plan.rating_calls else "", tokens=plan.tokens,
+        usd=_money(plan.usd, zh),
+    )  # fmt: skip
+    return [*selection_lines(plan.selection, zh), cost, _covers("plan.covers", plan.coverage, zh)]
 
 
 class _Prose:
@@ -175,41 +194,42 @@ class _Prose:
             yield Segment(self.text + "\n")
 
 
-def _citations(citations: list[Citation]) -> Table:
+def _citations(citations: list[Citation], zh: bool) -> Table:
     table = Table.grid(padding=(0, 2))
     for citation in citations[:_CITATIONS_SHOWN]:
-        name = _cited(citation)
-        where = [f"level {citation.level}"] if citation.level is not None else []
-        where += (
-            [f"{plural(len(citation.text_units), 'text unit')} in {listed(citation.documents, 3)}"]
-            if citation.documents
-            else []
-        )
-        mark = Text("✓", "green") if citation.verified else Text("not verified", "yellow")
-        table.add_row(mark, Text(name, "cyan"), Text(shorten(citation.title, 60)), Text(", ".join(where), "dim"))
+        where = [say("citation.level", zh, level=citation.level)] if citation.level is not None else []
+        if citation.documents:
+            documents = listed(citation.documents, 3, zh)
+            where.append(say("citation.units", zh, n=len(citation.text_units), documents=documents))
+        mark = Text("✓", "green") if citation.verified else Text(say("verified_not", zh), "yellow")
+        table.add_row(
+            mark, Text(_cited(citation, zh), "cyan"), Text(shorten(citation.title, 60)),
+            Text(say("comma", zh).join(where), "dim"),
+        )  # fmt: skip
     if len(citations) > _CITATIONS_SHOWN:
-        table.add_row("", "", Text(f"and {len(citations) - _CITATIONS_SHOWN:,} more", "dim"), "")
+        table.add_row("", "", Text(say("more", zh, n=len(citations) - _CITATIONS_SHOWN), "dim"), "")
     return table
 
 
-def _cited(citation: Citation) -> str:
+def _cited(citation: Citation, zh: bool) -> str:
     """Return what a citation names, as `report 3`."""
     if citation.report is not None:
-        return f"report {citation.report}"
+        return f"{say('kind.reports', zh)} {citation.report}"
     if citation.id is None:  # a text unit, in an answer that an earlier release has stored
-        return "source"
-    return f"{_SINGULAR.get(citation.kind, citation.kind)} {citation.id}"
+        return say("kind.sources", zh)
+    return f"{say(f'kind.{citation.kind}', zh) if citation.kind in _KINDS else citation.kind} {citation.id}"
 
 
-def _points(answer: Answer) -> Table:
-    table = Table("score", "batch", "reports", "point", "what became of it")
-    for point in sorted(answer.points, key=lambda p: -p.score):
-        became = "in the answer" if point.in_answer else point.why_not or ("used" if point.used else "not used")
-        table.add_row(
-            f"{point.score:g}", str(point.batch), _ids(point.reports), Text(shorten(point.text, 200)), Text(became)
-        )
-    return table
+def _points(points: list[Point], zh: bool) -> Iterator[RenderableType]:
+    """Yield each point below a line of its numbers and what became of it: a narrow terminal has room for its text."""
+    for point in sorted(points, key=lambda p: -p.score):
+        became = "point.in_answer" if point.in_answer else "point.used" if point.used else "point.not_used"
+        numbers = say("point", zh, score=point.score, batch=point.batch)
+        numbers += say("point.reports", zh, reports=_ids(point.reports, zh)) if point.reports else ""
+        why = "" if point.in_answer else point.why_not
+        yield Text(numbers + say("colon", zh) + (why or say(became, zh)), "dim")
+        yield Padding(Text(" ".join(point.text.split())), (0, 0, 0, 2), expand=False)
 
 
-def _ids(ids: list[int], shown: int = 8) -> str:
-    return listed([str(i) for i in ids], shown)
+def _ids(ids: list[int], zh: bool) -> str:
+    return listed([str(i) for i in ids], 8, zh)

@@ -44,7 +44,9 @@ def shorten(text: str, length: int = 80) -> str:
     return (cut[: cut.rfind(" ")] if cut.rfind(" ") > length // 2 else cut).rstrip(" ,;:") + "…"
 
 
-def listed(names: list[str], shown: int = 5) -> str:
-    """Return `a, b, c and 7 more`."""
+def listed(names: list[str], shown: int = 5, zh: bool = False) -> str:
+    """Return `a, b, c and 7 more`; in Chinese `a、b、c 等 10 项`."""
     more = len(names) - shown
+    if zh:
+        return "、".join(names[:shown]) + (f" 等 {len(names):,} 项" if more > 0 else "")
     return ", ".join(names[:shown]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from communitree.render.answer import account_lines, answer_parts, plan_parts
+from communitree.render.answer import account_lines, answer_parts, plan_parts, selection_lines
 from communitree.render.index import index_result
 from communitree.render.lists import corpora_table, job_parts, jobs_table, letters_table
 from communitree.render.numbers import listed, money, plural, seconds, share, shorten
@@ -22,6 +23,7 @@ from communitree_shared.results import (
     Coverage,
     FinestAvailable,
     IndexResult,
+    LlmAccount,
     Plan,
     Point,
     PointsAccount,
@@ -94,7 +96,7 @@ def test_brackets_of_a_corpus_or_a_question_are_text(odd: str) -> None:
 
 
 def test_an_account_names_every_loss() -> None:
-    said = text(*account_lines(ACCOUNT))
+    said = text(*account_lines(ACCOUNT, False))
     assert "read 12 reports, 3,456 tokens; level 0: 2, level 2: 9, level 10: 1\nselection budget: fits\n" in said
     assert "100 % of entities; >99.9 % of text units are assigned to what was read, <0.1 % were read" in said
     assert "batches: 4 of 5 answered (2 found nothing, 1 failed)" in said
@@ -106,20 +108,79 @@ def test_an_account_names_every_loss() -> None:
 
 def test_an_account_says_what_was_read_and_why_something_was_not() -> None:
     reports = ReportsAccount(selected=146, cited=31, silent=list(range(115)))
-    texts = text(*account_lines(Account(selection=Selection(strategy="texts", tokens=9), reports=reports)))
+    texts = text(*account_lines(Account(selection=Selection(strategy="texts", tokens=9), reports=reports), False))
     assert "read 146 text units, 9 tokens" in texts
     assert "points cite 31 of 146 text units; silent (no point cites them): 0, 1" in texts
     assert "report" not in texts
     left = Pruned(count=3, text_units=2, entities=0.123)
     what = "3 communities (in nothing that is read: 2 text units, 12.3 % of entities)"
     for strategy, words in (("budget", "left out for the budget: "), ("relevant", "pruned as irrelevant: ")):
-        assert words + what in text(*account_lines(Account(selection=Selection(strategy=strategy, pruned=left))))
-    walk = text(*account_lines(Account(selection=Selection(strategy="relevant", pruned=left, left_out=left))))
+        assert words + what in text(*selection_lines(Selection(strategy=strategy, pruned=left), False))
+    walk = text(*selection_lines(Selection(strategy="relevant", pruned=left, left_out=left), False))
     assert "pruned as irrelevant: " + what in walk
     assert "left out for the budget: " + what in walk
-    for count, words in ((1, "1 of these stands on a higher level"), (1_234, "1,234 of these stand on a higher level")):
-        finest = Selection(strategy="leaves", finest_available=FinestAvailable(count=count))
-        assert f"{words} than others: there is nothing finer below" in text(*account_lines(Account(selection=finest)))
+
+
+def test_what_is_as_fine_as_it_gets_is_called_leaves_above_the_level_that_was_wanted() -> None:
+    levels = {"0": 1, "1": 2, "2": 6}
+    for count, budget, words in (
+        (1, {}, "1 of these is a leaf on a coarser level than 2: nothing finer is below"),
+        (1_234, {"level": "all"}, "1,234 of these are leaves on a coarser level than 2: nothing finer is below"),
+        (9, {"level": 9}, "9 of these are leaves on a coarser level than 9: nothing finer is below"),
+    ):
+        finest = FinestAvailable(count=count)
+        selection = Selection(strategy="s", levels=levels, finest_available=finest, budget=budget)
+        assert words in selection_lines(selection, False)
+
+
+CHINESE = ANSWER.model_copy(update={
+    "answer": "主题。", "question": "主要主题是什么？", "standalone_question": "语料的主要主题是什么？", "cached": True,
+    "citations": [Citation(report=12, level=1, title="港口", verified=True, text_units=["t"], documents=["甲", "乙"]),
+                  Citation(kind="claims", id=99)],
+    "points": [Point(text="船来。", score=80, batch=0, reports=[12], used=True, in_answer=True),
+               Point(text="旧。", score=10, batch=1, why_not="与另一条分数更高的要点内容相同")],
+    "account": ACCOUNT.model_copy(update={
+        "selection": Selection(strategy="auto", why="整个语料最细的一刀也在预算之内", reports=2, levels={"0": 2},
+                               finest_available=FinestAvailable(count=1), pruned=Pruned(count=2, text_units=3)),
+        "llm": LlmAccount(calls=3, prompt_tokens=1_000, usd=None), "warnings": [],
+    }),
+})  # fmt: skip
+
+
+def test_around_a_chinese_answer_everything_is_in_chinese() -> None:
+    said = text(*answer_parts(CHINESE, with_points=True))
+    for line in (
+        "理解为：语料的主要主题是什么？", "引用", "要点", "部分回答  任务 j-1", "读取 2 份报告，0 个词元；第 0 层 2 份",
+        "80 分，第 0 批，报告 12：已写入答案", "10 分，第 1 批：与另一条分数更高的要点内容相同",
+        "选择方式 auto：整个语料最细的一刀也在预算之内", "批次：5 批中 4 批有回复（2 批没有发现，1 批失败）",
+        "要点引用了 12 份报告中的 10 份；没有要点引用的：4、7",
+        "模型调用 3 次，取自缓存 0 次，1,000 个词元，价格未知；0.0 s",
+        "因预算而未读：2 个社区（其中 3 个文本单元、0 % 的实体不在所读内容里）",
+    ):  # fmt: skip
+        assert line in [row.rstrip() for row in said.splitlines()]
+    assert "1 个文本单元，见 甲、乙" in said
+    assert set(re.findall("[A-Za-z]{2,}", said)) == {"auto"}
+    planned = Selection(strategy="auto", why="整个语料最细的一刀也在预算之内", reports=2)
+    for plans in ([plan("auto", selection=planned)], [plan("auto", selection=planned)] * 2):
+        assert set(re.findall("[A-Za-z]{2,}", text(*plan_parts(plans)))) == {"auto"}
+
+
+def test_an_answer_that_read_nothing_is_in_the_language_of_what_it_says() -> None:
+    account = Account(selection=Selection(strategy="auto"))
+    cancelled = Answer(
+        job_id="j", status="cancelled", question="q", corpus="c", answer="在写出答案之前已取消。", account=account
+    )
+    assert "已取消  任务 j" in text(*answer_parts(cancelled))
+    assert "cancelled  job j" in text(*answer_parts(cancelled.model_copy(update={"answer": "Cancelled."})))
+
+
+@pytest.mark.parametrize("said", ["船" * 120, "ship " * 48])
+def test_a_point_is_whole_and_as_wide_as_the_terminal(said: str) -> None:
+    point = Point(text=said, score=80, batch=3, reports=[12], used=True, in_answer=True)
+    lines = text(*answer_parts(ANSWER.model_copy(update={"points": [point]}), with_points=True), width=80).splitlines()
+    at = lines.index("score 80, batch 3, reports 12: in the answer")
+    assert "".join("".join(lines[at + 1 : at + 5]).split()) == said.replace(" ", "")
+    assert lines[at + 5].strip() == ""
 
 
 def plan(strategy: str, **more: Any) -> Plan:

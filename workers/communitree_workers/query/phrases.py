@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import string
 from typing import Any
 
 from communitree_shared.languages import is_chinese
+from communitree_shared.wording import worded
 
 _PHRASES: dict[str, tuple[str, str]] = {
     # why a selection is what it is
@@ -252,19 +252,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
 }
 
 
-class _Counting(string.Formatter):
-    def format_field(self, value: Any, spec: str) -> str:
-        one, counts, many = spec.partition("|")
-        return f"{value:,} {one if value == 1 else many}" if counts else str(super().format_field(value, spec))
-
-
-_COUNTING = _Counting()
-
-
 def say(key: str, language: str, /, **values: Any) -> str:
     """Return a phrase in `en` or `zh`; `{n:one|many}` in it is the number n with the word that fits it.
 
     Raises:
         KeyError: there is no such phrase, or a value it needs is missing.
     """
-    return _COUNTING.format(_PHRASES[key][is_chinese(language)], **values)
+    return worded(_PHRASES[key], is_chinese(language), values)

@@ -1,0 +1,129 @@
+"""The words around an answer and its account, in English and Chinese."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from communitree_shared.wording import worded
+
+_WORDS: dict[str, tuple[str, str]] = {
+    # states
+    "status.answered": ("answered", "已回答"),
+    "status.partial": ("partial", "部分回答"),
+    "status.no_data": ("no_data", "没有相关内容"),
+    "status.failed": ("failed", "失败"),
+    "status.cancelled": ("cancelled", "已取消"),
+    "job": ("job {job}", "任务 {job}"),
+    "known": (
+        "known: asked before on the same version, so it cost nothing; the account is of that time",
+        "已知：同一版本上问过，因此没有花费；以下为当时的账目",
+    ),
+    "understood": ("understood as: {question}", "理解为：{question}"),
+    # citations
+    "citations": ("Citations", "引用"),
+    "verified_not": ("not verified", "未核实"),
+    "citation.level": ("level {level}", "第 {level} 层"),
+    "citation.units": ("{n:text unit|text units} in {documents}", "{n:,} 个文本单元，见 {documents}"),
+    "more": ("and {n:,} more", "另有 {n:,} 条"),
+    "kind.reports": ("report", "报告"),
+    "kind.sources": ("source", "来源"),
+    "kind.entities": ("entity", "实体"),
+    "kind.relationships": ("relationship", "关系"),
+    "kind.claims": ("claim", "断言"),
+    # points
+    "points": ("Points", "要点"),
+    "point": ("score {score:g}, batch {batch}", "{score:g} 分，第 {batch} 批"),
+    "point.reports": (", reports {reports}", "，报告 {reports}"),
+    "point.in_answer": ("in the answer", "已写入答案"),
+    "point.used": ("used", "已采用"),
+    "point.not_used": ("not used", "未采用"),
+    # the account
+    "read.reports": (
+        "read {n:report|reports}, {tokens:token|tokens}{levels}",
+        "读取 {n:,} 份报告，{tokens:,} 个词元{levels}",
+    ),
+    "read.texts": (
+        "read {n:text unit|text units}, {tokens:token|tokens}{levels}",
+        "读取 {n:,} 个文本单元，{tokens:,} 个词元{levels}",
+    ),
+    "level": ("level {level}: {n:,}", "第 {level} 层 {n:,} 份"),
+    "finest": (
+        "{n:of these is a leaf|of these are leaves} on a coarser level than {level}: nothing finer is below",
+        "其中 {n:,} 份是比第 {level} 层更粗的层上的叶子：其下没有更细的报告",
+    ),
+    "selection": ("selection {strategy}", "选择方式 {strategy}"),
+    "out.pruned": ("pruned as irrelevant", "因不相关而剪去"),
+    "out.budget": ("left out for the budget", "因预算而未读"),
+    "out.budget_or_rank": ("left out for the budget or their rank", "因预算或评级而未读"),
+    "out.rank": ("left out for their rank", "因评级而未读"),
+    "out": (
+        "{why}: {n:community|communities} (in nothing that is read: {units:text unit|text units}, "
+        "{entities} of entities)",
+        "{why}：{n:,} 个社区（其中 {units:,} 个文本单元、{entities} 的实体不在所读内容里）",
+    ),
+    "covers": (
+        "covers {entities} of entities; {assigned} of text units are assigned to what was read, {read} were read",
+        "覆盖 {entities} 的实体；{assigned} 的文本单元归属所读内容，{read} 被读到",
+    ),
+    "batches": ("batches: {answered:,} of {total:,} answered", "批次：{total:,} 批中 {answered:,} 批有回复"),
+    "batch.empty": ("{n:,} found nothing", "{n:,} 批没有发现"),
+    "batch.failed": ("{n:,} failed", "{n:,} 批失败"),
+    "batch.retried": ("{n:,} tried again", "{n:,} 批重试过"),
+    "batch.split": ("{n:,} split", "{n:,} 批被拆开"),
+    "batch.at_limit": ("{n:,} at their word limit", "{n:,} 批达到字数上限"),
+    "batch.cached": ("{n:,} from cache", "{n:,} 批取自缓存"),
+    "points.sum": (
+        "points: {produced:,} = {used:,} used + {duplicate:,} duplicate + {zero:,} irrelevant + {dropped:,} dropped; "
+        "{in_answer:,} in the answer",
+        "要点：{produced:,} = 采用 {used:,} + 重复 {duplicate:,} + 无关 {zero:,} + 未能采用 {dropped:,}；"
+        "写入答案 {in_answer:,}",
+    ),
+    "cited": (
+        "citations in the answer: {verified:,} verified, {unverified:,} not",
+        "答案中的引用：{verified:,} 处已核实，{unverified:,} 处未核实",
+    ),
+    "cite.reports": ("points cite {cited:,} of {n:report|reports}", "要点引用了 {n:,} 份报告中的 {cited:,} 份"),
+    "cite.texts": (
+        "points cite {cited:,} of {n:text unit|text units}",
+        "要点引用了 {n:,} 个文本单元中的 {cited:,} 个",
+    ),
+    "silent": ("; silent (no point cites them): {ids}", "；没有要点引用的：{ids}"),
+    "calls": (
+        "{calls:call|calls}{models}, {cached:,} from cache, {tokens:,} tokens, {usd}; {time}",
+        "模型调用 {calls:,} 次{models}，取自缓存 {cached:,} 次，{tokens:,} 个词元，{usd}；{time}",
+    ),
+    "calls.to": (" to {models}", "（{models}）"),
+    "calls.none": ("no model call{models}; {time}", "没有调用模型{models}；{time}"),
+    "calls.none_by": (" ({models})", "（{models}）"),
+    "usd.unknown": ("price unknown", "价格未知"),
+    # plans
+    "plan.cost": (
+        "{most}{batches:batch|batches}{calls}, {tokens:,} prompt tokens, {usd}",
+        "{most}{batches:,} 批{calls}，{tokens:,} 个提示词元，{usd}",
+    ),
+    "plan.table": ("{corpus}: what each selection would read", "{corpus}：每种选择方式会读取什么"),
+    "plan.columns": (
+        "selection|reports|batches|rating calls|tokens|cost|entities|assigned|read|why",
+        "选择方式|报告|批次|评分调用|词元|费用|实体|归属|读到|原因",
+    ),
+    "plan.most": ("at most ", "至多 "),
+    "plan.calls": (", {n:rating call|rating calls}", "，{n:,} 次评分调用"),
+    "plan.covers": (
+        "covers {entities} of entities; {assigned} of text units assigned, {read} read",
+        "覆盖 {entities} 的实体；{assigned} 的文本单元归属其中，{read} 会被读到",
+    ),
+    # between the parts of a list, and of a sentence
+    "comma": (", ", "，"),
+    "colon": (": ", "："),
+    "semicolon": ("; ", "；"),
+    "brackets": (" ({inner})", "（{inner}）"),
+}
+
+
+def say(key: str, chinese: bool, /, **values: Any) -> str:
+    """Return a phrase; see `worded`.
+
+    Raises:
+        KeyError: there is no such phrase, or a value it needs is missing.
+    """
+    return worded(_WORDS[key], chinese, values)
