@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from communitree.cli.flags import Flags, with_flags
-from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.output import Json, command, say, show, to_stdout
 from communitree.cli.prompts import OF_INDEX, read_prompts
 from communitree_shared.options import IndexOptions
 
@@ -133,14 +133,14 @@ def index(
                 to_stdout(IndexResult(job_id=job, status="queued", corpus=corpus))
             else:
                 show(f"job {job}")
-            say(f"Follow it with `communitree job {job} --follow`.")
+            say(f"Follow it with `{command(f'job {job} --follow')}`.")
             return 0
         say(f"job {job}")
         result = follow_index(client, job)
     if result is None:  # Ctrl-C
         say(
-            f"The job goes on. Follow it with `communitree job {job} --follow`, "
-            f"stop it with `communitree cancel {job}`."
+            f"The job goes on. Follow it with `{command(f'job {job} --follow')}`, "
+            f"stop it with `{command(f'cancel {job}')}`."
         )
         if as_json:
             to_stdout(IndexResult(job_id=job, status="running", corpus=corpus))

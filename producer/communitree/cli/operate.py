@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.output import Json, command, say, show, to_stdout
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 
@@ -84,7 +84,7 @@ def resume(job_id: JobId, as_json: Json = False) -> None:
         to_stdout({"job_id": new, "resumes": job_id})
     else:
         show(f"job {new}")
-        say(f"Follow it with `communitree job {new} --follow`.")
+        say(f"Follow it with `{command(f'job {new} --follow')}`.")
 
 
 def cancel(job_id: JobId, as_json: Json = False) -> None:

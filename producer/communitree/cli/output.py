@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -60,6 +61,13 @@ def program() -> str:
     if Path(sys.argv[0]).name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m communitree"
     return shlex.quote(sys.argv[0])
+
+
+def command(line: str) -> str:
+    """Return a command for another terminal, or for later: of the stack and the tenant that this one was for."""
+    places = (("--home", "COMMUNITREE_HOME"), ("--tenant", "COMMUNITREE_TENANT"))
+    named = (f" {flag} {shlex.quote(os.environ[name])}" for flag, name in places if os.environ.get(name))
+    return f"{program()} {line}{''.join(named)}"
 
 
 def stdout() -> Console:

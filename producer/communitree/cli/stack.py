@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from communitree.cli.output import Json, program, say, show, to_stdout
+from communitree.cli.output import Json, command, say, show, to_stdout
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +47,8 @@ def up(
         if as_json:
             to_stdout(stack)
         say(f"ready on {stack['home']}: {', '.join(['valkey', 's3', *stack['workers']])}; logs in {stack['logs']}")
-        say(f"In another terminal: {program()} index FOLDER --corpus NAME. Ctrl-C stops everything; the data stays.")
+        say(f"In another terminal: {command('index FOLDER --corpus NAME')}")
+        say("Ctrl-C stops everything; the data stays.")
 
     Supervisor(settings, default_workers(models, cpu), say).run(ready)
     say("stopped")
@@ -77,8 +78,8 @@ def worker(
             "COMMUNITREE_S3_SECRET_KEY": settings.s3_secret_key.get_secret_value(),
             "COMMUNITREE_S3_BUCKET": settings.s3_bucket,
         }
-    command = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or [])]
-    os.execve(sys.executable, command, environment)
+    words = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or [])]
+    os.execve(sys.executable, words, environment)
 
 
 def demo(

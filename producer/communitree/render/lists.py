@@ -34,7 +34,7 @@ def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
         "entities",
         "communities",
         "tree holds",
-        "known answers",
+        "answers from cache",
         "version",
     ):
         table.add_column(name, justify="left" if name in {"corpus", "version"} else "right")

@@ -13,7 +13,7 @@ import pytest
 from rich.table import Table
 
 from communitree.cli import main
-from communitree.cli.output import program, say, say_error, show
+from communitree.cli.output import command, program, say, say_error, show
 from communitree_shared.errors import InfrastructureError, UsageError
 
 
@@ -134,6 +134,19 @@ def test_lines_to_copy_begin_with_the_command_as_it_was_called(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [called, "demo"])
     assert program() == line
+
+
+@pytest.mark.parametrize(
+    ("home", "tenant", "named"),
+    [("", "", ""), ("/a b", "", " --home '/a b'"), ("/c", "t", " --home /c --tenant t")],
+)
+def test_a_command_to_copy_names_the_stack_and_the_tenant_that_are_meant(
+    home: str, tenant: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["communitree", "index"])
+    monkeypatch.setenv("COMMUNITREE_HOME", home)
+    monkeypatch.setenv("COMMUNITREE_TENANT", tenant)
+    assert command("job j --follow") == f"communitree job j --follow{named}"
 
 
 def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -308,8 +308,11 @@ def test_lists() -> None:
         "indexing": "j-9",
         "counts": {"documents": 1234},
         "coverage": {"entities": 1},
+        "answers_from_cache": 56,
     }
     said = text(corpora_table([row]))
+    assert "answers from cache" in said
+    assert "56" in said
     assert "[red]c" in said
     assert "1,234" in said
     assert "v (job j-9 runs)" in said
