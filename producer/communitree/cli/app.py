@@ -43,9 +43,30 @@ def build() -> typer.Typer:
     return app
 
 
+def _whole_flags() -> None:
+    """Let the help fold a flag that a narrow terminal has no room for: cut short, it could not be typed."""
+    from rich.highlighter import RegexHighlighter
+    from rich.text import Text
+    from typer import rich_utils
+
+    class Folding(RegexHighlighter):
+        def __call__(self, text: str | Text) -> Text:
+            shown = super().__call__(text)
+            shown.overflow = "fold"
+            return shown
+
+    class Options(Folding, rich_utils.OptionHighlighter): ...
+
+    class Negative(Folding, rich_utils.NegativeOptionHighlighter): ...
+
+    rich_utils.highlighter, rich_utils.negative_highlighter = Options(), Negative()
+
+
 def run(words: list[str]) -> int:
     """Run one command and return its exit code."""
     as_json = "--json" in words
+    if not {"-h", "--help"}.isdisjoint(words):
+        _whole_flags()
     try:
         result = build()(list(_joined(words)), prog_name="communitree", standalone_mode=False)
         return result if isinstance(result, int) else 0

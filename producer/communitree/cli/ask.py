@@ -148,7 +148,10 @@ def ask(
         bool, typer.Option("--stable", help="With a budget: only what a larger budget would keep or refine.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be read and cost; `--plan all` compares all selections.")
+        bool,
+        typer.Option(
+            "--plan", metavar="[all]", help="Say what would be read and cost; `--plan all` compares all selections."
+        ),
     ] = False,
     plan_all: Annotated[bool, typer.Option("--plan-all", hidden=True)] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Print the answer while it is written.")] = False,

@@ -221,6 +221,19 @@ def started(*words: str, env: dict[str, str] | None = None) -> subprocess.Comple
     )
 
 
+def test_a_narrow_terminal_cuts_no_flag_of_the_help_short() -> None:
+    shown = started("ask", "--help", env=os.environ | {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
+    assert max(map(len, shown.splitlines())) == 80
+    assert "…" not in shown.replace('"content": "…"}, …]', "")
+    rows = [re.split(r"\s{2,}", line.strip("│ ")) for line in shown.splitlines()]
+    at = next(n for n, row in enumerate(rows) if row[0] == "--include-community-")
+    assert [rows[at][n] + rows[at + 1][n] for n in (0, 1)] == [
+        "--include-community-rank",
+        "--no-include-community-rank",
+    ]
+    assert ["--plan", "[all]"] in [row[:2] for row in rows]
+
+
 def test_version_imports_nothing_and_is_quick() -> None:
     assert min(_cpu_seconds("version") for _ in range(3)) < 0.3
     code = "import sys; from communitree.cli import main; main(['version']); print(sorted(sys.modules))"
