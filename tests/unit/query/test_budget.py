@@ -196,8 +196,23 @@ def test_a_budget_that_reads_nothing_is_refused_with_the_least_that_does(stable:
 def test_a_budget_in_money_that_reads_nothing_is_refused() -> None:
     view = view_of(TreeShape((-1, -1), (5000, 3000), (100, 10)))
     options = SelectionOptions(strategy="budget", budget_usd=0.01)
-    with pytest.raises(UsageError, match=r"0.01 USD is too small .* about 0.3 USD"):
+    with pytest.raises(UsageError, match=r"0.01 USD is too small .* takes 0.3 USD"):
         must_read(select(view, options, "q", price=lambda nodes: float(view.tokens[nodes].sum()) / 10_000))
+
+
+@settings(max_examples=50)
+@given(shapes(), st.floats(1e-7, 1e-2), st.booleans())
+def test_the_least_budget_in_money_that_is_named_reads_something(shape: TreeShape, each: float, stable: bool) -> None:
+    view = view_of(shape)
+
+    def ask(usd: float) -> list[int]:
+        options = SelectionOptions(strategy="budget", budget_usd=usd, stable=stable)
+        price = lambda nodes: (100 + float(view.tokens[nodes].sum())) * each  # noqa: E731
+        return must_read(select(view, options, "q", price=price)).ids
+
+    with pytest.raises(UsageError) as caught:
+        ask(each * 100.5)
+    assert ask(float(caught.value.message.rsplit(" ", 2)[1]))
 
 
 @settings(max_examples=25)

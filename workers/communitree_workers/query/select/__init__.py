@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context
+
 import numpy as np
 
 from communitree_shared.errors import UsageError
@@ -125,9 +127,9 @@ def must_read(selected: Selected) -> Selected:
 
 def too_small(unit: str, given: float, least: float, what: str, flag: str = "budget") -> UsageError:
     """Return the error of a budget in which nothing fits; `least`: what `what`, the cheapest, takes."""
+    if unit == "usd":  # upwards, as far as it is printed: who follows the hint has enough
+        least = float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(least))
     budget, needed = (say(f"limit.{unit}", "en", n=n) for n in (given, least))
-    if unit == "usd":  # priced by a search over whole selections, so near enough only
-        needed = f"about {needed}"
     return UsageError(
         f"A budget of {budget} is too small to read anything: {what} takes {needed}.",
         hint=f"Raise --{flag}-{unit} to that or more.",

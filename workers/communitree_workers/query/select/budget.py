@@ -199,6 +199,10 @@ def _by_money(view: CorpusView, blocks: Blocks, cost: IntArray, usd: float, pric
     whole = cut(view, blocks, cost, high, stable=stable)
     if price(whole.nodes) <= usd:
         return whole
+    if best.least:  # not even the cheapest is in it: what pays for that one reads it, whatever the steps below try
+        cheapest = cut(view, blocks, cost, best.least, stable=stable)
+        if price(cheapest.nodes) <= usd:
+            low, best = best.least, cheapest
     while high - low > max(64, high // 256):
         middle = (low + high) // 2
         tried = cut(view, blocks, cost, middle, stable=stable)
