@@ -7,7 +7,9 @@ options, so that workers with other settings answer it alike, and equal question
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -49,8 +51,10 @@ def read(given: Mapping[str, Any]) -> QueryOptions:
     for name, value in given.items():
         path = NAMES.get(name)
         if path is None:
+            near = get_close_matches(name, NAMES, n=1)
             raise UsageError(
-                f"{PREFIX}{name.upper()}: a question has no option {name!r}.", hint=f"There are {', '.join(NAMES)}."
+                f"{_place(name)}: a question has no option {name!r}.",
+                hint=f"Did you mean {near[0]!r}?" if near else "docs/how-to/questions.md lists them all.",
             )
         place = nested if len(path) == 1 else nested.setdefault(path[0], {})
         place[path[-1]] = value
@@ -58,10 +62,13 @@ def read(given: Mapping[str, Any]) -> QueryOptions:
         return QueryOptions.model_validate(nested)
     except ValidationError as error:
         path, wrong = fault(QueryOptions, error)
-        raise UsageError(
-            f"{PREFIX}{path[-1].upper()}: {wrong}.",
-            hint=f"Check the environment variable, or `{path[-1]}` under [ask] in the file.",
-        ) from None
+        raise UsageError(f"{_place(path[-1])}: {wrong}.") from None
+
+
+def _place(name: str) -> str:
+    """Return where a setting was made, as its maker wrote it."""
+    variable = PREFIX + name.upper()
+    return variable if variable in map(str.upper, os.environ) else f"`{name}` under [ask] in the file of settings"
 
 
 def fill(options: QueryOptions, given: Mapping[str, Any], *, side_by_side: bool = False) -> QueryOptions:

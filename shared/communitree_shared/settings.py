@@ -148,7 +148,7 @@ class Settings(BaseSettings):
         questions = _QuestionVariables(settings_cls)
         sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, files, questions)
         config = os.environ.get("COMMUNITREE_CONFIG")
-        return (*sources, TomlConfigSettingsSource(settings_cls, Path(config))) if config else sources
+        return (*sources, _file(settings_cls, config)) if config else sources
 
     @field_validator("ask")
     @classmethod
@@ -250,6 +250,17 @@ class _QuestionVariables(PydanticBaseSettingsSource):
         """Return the field `ask`, where any variable is set."""
         found, name, _ = self.get_field_value(self.settings_cls.model_fields["ask"], "ask")
         return {} if found is None else {name: found}
+
+
+def _file(settings_cls: type[BaseSettings], path: str) -> TomlConfigSettingsSource:
+    try:
+        with open(path, "rb"):  # one that is not there would be passed over
+            return TomlConfigSettingsSource(settings_cls, Path(path))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
+        raise UsageError(
+            f"COMMUNITREE_CONFIG names {path}, which cannot be read: {why}.", hint="Mend the path, or unset it."
+        ) from None
 
 
 def _data_home() -> Path:

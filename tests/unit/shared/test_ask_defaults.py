@@ -168,3 +168,22 @@ def test_settings_and_words_make_the_same_question() -> None:
     assert digest(filled) == digest(said) != digest(QueryOptions())
     assert ask_defaults.fill(filled, {"map_max_length": 300}) == filled
     assert ask_defaults.fill(said, {}) is said
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "hint"),
+    [
+        ("budget_toknes = 9", "a question has no option 'budget_toknes'", "Did you mean 'budget_tokens'?"),
+        ("map_max_length = 0", "0 is out of range: 5 to 1,000,000", ""),
+        ("zzz = 1", "a question has no option 'zzz'", "questions.md"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_of_the_file(
+    line: str, words: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "c.toml").write_text(f"[ask]\n{line}\n")
+    monkeypatch.setenv("COMMUNITREE_CONFIG", str(tmp_path / "c.toml"))
+    with pytest.raises(UsageError) as caught:
+        Settings()
+    assert caught.value.message == f"`{line.split(' ')[0]}` under [ask] in the file of settings: {words}."
+    assert hint in caught.value.hint

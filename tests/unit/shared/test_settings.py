@@ -119,3 +119,18 @@ def test_a_tenant_cannot_leave_its_place(tenant: str) -> None:
 def test_the_data_folder_follows_the_desktop_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert Settings().home == tmp_path / "communitree"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [(None, "No such file"), ("tenant = ", "it is no TOML: "), (b"\xff", "it is no TOML: ")]
+)
+def test_a_file_of_settings_that_cannot_be_read_is_named(
+    text: str | bytes | None, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "e.toml"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    monkeypatch.setenv("COMMUNITREE_CONFIG", str(file))
+    with pytest.raises(UsageError, match=why) as caught:
+        Settings()
+    assert f"COMMUNITREE_CONFIG names {file}" in caught.value.message
