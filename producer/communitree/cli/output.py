@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Outside a terminal lines are as long as they are: who reads them may be a program.
 _PIPE_WIDTH = 1000
+
+#: A command in a hint.
+_COMMAND = re.compile(r"`(communitree (?![^`]*--help)[^`]+)`")
 
 #: The flag that every command with a result has.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", show_default=False)]
@@ -53,7 +57,9 @@ def say_error(error: CommunitreeError, as_json: bool) -> None:
     console.print("Error:", style="bold red", end=" ")
     console.print(error.message, soft_wrap=True)
     if error.hint:
-        console.print(error.hint, soft_wrap=True)
+        # The libraries' hints know of no --home and no --tenant.
+        hint = _COMMAND.sub(lambda found: f"`{found[1]}{_where()}`", error.hint)
+        console.print(hint, soft_wrap=True)
 
 
 def program() -> str:
@@ -65,9 +71,12 @@ def program() -> str:
 
 def command(line: str) -> str:
     """Return a command for another terminal, or for later: of the stack and the tenant that this one was for."""
+    return f"{program()} {line}{_where()}"
+
+
+def _where() -> str:
     places = (("--home", "COMMUNITREE_HOME"), ("--tenant", "COMMUNITREE_TENANT"))
-    named = (f" {flag} {shlex.quote(os.environ[name])}" for flag, name in places if os.environ.get(name))
-    return f"{program()} {line}{''.join(named)}"
+    return "".join(f" {flag} {shlex.quote(os.environ[name])}" for flag, name in places if os.environ.get(name))
 
 
 def stdout() -> Console:

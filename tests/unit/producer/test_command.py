@@ -141,12 +141,17 @@ def test_lines_to_copy_begin_with_the_command_as_it_was_called(
     [("", "", ""), ("/a b", "", " --home '/a b'"), ("/c", "t", " --home /c --tenant t")],
 )
 def test_a_command_to_copy_names_the_stack_and_the_tenant_that_are_meant(
-    home: str, tenant: str, named: str, monkeypatch: pytest.MonkeyPatch
+    home: str, tenant: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["communitree", "index"])
     monkeypatch.setenv("COMMUNITREE_HOME", home)
     monkeypatch.setenv("COMMUNITREE_TENANT", tenant)
     assert command("job j --follow") == f"communitree job j --follow{named}"
+    hint = "`communitree up` or `communitree job j`, see `communitree ask --help`."
+    say_error(UsageError("m", hint=hint), as_json=False)
+    assert f"`communitree up{named}` or `communitree job j{named}`, see `communitree ask --help`." in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
