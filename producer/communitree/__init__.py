@@ -30,3 +30,8 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Name what is imported on first use, too."""
+    return sorted({*globals(), *__all__})

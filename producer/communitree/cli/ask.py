@@ -108,7 +108,8 @@ def ask(
         str | None, typer.Argument(metavar="QUESTION", help="The question; or give it with --file.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Read questions from a file, one a line; - for standard input.")
+        Path | None,
+        typer.Option(help="Read questions from a file, each line that is not empty is one; - for standard input."),
     ] = None,
     leaves: Annotated[
         bool, typer.Option("--leaves", help="The finest reports of all.", rich_help_panel=_SELECTION)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from communitree.cli.output import Json, say, show, to_stdout
+from communitree.cli.values import age
 from communitree_shared.errors import UsageError
 
 Corpus = Annotated[str, typer.Argument(metavar="CORPUS", help="The corpus's name.")]
@@ -140,26 +141,33 @@ def delete(
     if as_json:
         to_stdout({"corpus": corpus, "objects": objects})
     else:
-        show(f"{corpus}: {objects:,} objects removed")
+        from communitree.render.numbers import plural
+
+        show(f"{corpus}: {plural(objects, 'object')} removed")
 
 
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     older_than: Annotated[
-        float | None, typer.Option(metavar="HOURS", help="What was written since then stays. (default: a week)", min=0)
+        float | None,
+        typer.Option(
+            metavar="HOURS", parser=age, help="What was written since then stays; also 30s, 2m, 7d. (default: a week)"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Remove old versions, what only they needed, and objects of jobs that ended long ago."""
     from communitree.client import Client
+    from communitree.render.numbers import plural
 
     with Client() as client:
-        done = client.collect(older_than=None if older_than is None else older_than * 3600, dry_run=dry_run)
+        done = client.collect(older_than=older_than, dry_run=dry_run)
     if as_json:
         to_stdout(done)
         return
     for version in done["versions"]:
         say(version)
     verb = "would be removed" if dry_run else "removed"
-    parts = (f"{done[kind]:,} {kind}" for kind in ("jobs", "units", "documents", "batches"))
-    show(f"{len(done['versions']):,} versions, {', '.join(parts)}: {done['objects']:,} objects {verb}")
+    counts = {"version": len(done["versions"]), **{k: done[f"{k}s"] for k in ("job", "unit", "document")}}
+    parts = [*(plural(n, kind) for kind, n in counts.items()), plural(done["batches"], "batch", "batches")]
+    show(f"{', '.join(parts)}: {plural(done['objects'], 'object')} {verb}")

@@ -107,6 +107,7 @@ def dead_letters(
     """List units of work that were given up after too many attempts, and why; or try them again."""
     from communitree.client import Client
     from communitree.render.lists import letters_table
+    from communitree.render.numbers import plural
 
     with Client() as client:
         if redrive:
@@ -114,7 +115,7 @@ def dead_letters(
             if as_json:
                 to_stdout({"resumed": resumed})
             else:
-                show(f"{len(resumed)} jobs resumed{': ' + ', '.join(resumed) if resumed else ''}")
+                show(f"{plural(len(resumed), 'job')} resumed{': ' + ', '.join(resumed) if resumed else ''}")
             return
         found = client.dead_letters(limit)
     if as_json:

@@ -6,7 +6,7 @@ import re
 
 import typer
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", re.IGNORECASE)
 
 
@@ -20,6 +20,18 @@ def seconds(text: str) -> float:
     if not found or found[2].lower() not in _UNITS or float(found[1]) <= 0:
         raise typer.BadParameter(f"{text!r} is no time: write 30s, 2m or 1h.")
     return float(found[1]) * _UNITS[found[2].lower()]
+
+
+def age(text: str) -> float:
+    """Return the seconds of `12` (hours), `30s`, `2m`, `12h` or `7d`; `0` is now.
+
+    Raises:
+        BadParameter: it is none of these.
+    """
+    found = _DURATION.match(str(text))
+    if not found or found[2].lower() not in _UNITS:
+        raise typer.BadParameter(f"{text!r} is no time: write 12 (hours), 30s, 2m, 12h or 7d.")
+    return float(found[1]) * _UNITS[found[2].lower() or "h"]
 
 
 def share(text: str) -> float:

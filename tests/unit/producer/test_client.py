@@ -81,3 +81,9 @@ def test_the_client_of_asyncio_has_every_call() -> None:
         # Uploads are told, and a stream of events is waited for, in the blocking client alone.
         assert ours <= theirs, name
         assert theirs - ours <= {"progress", "timeout"}, name
+
+
+def test_what_is_imported_on_first_use_is_listed() -> None:
+    import communitree
+
+    assert set(communitree.__all__) <= set(dir(communitree))
