@@ -11,7 +11,8 @@ from communitree_shared import rediskeys as rk
 from communitree_shared.connect import memory_fault, where_of
 from communitree_shared.errors import UsageError
 from communitree_shared.job_views import JobRow, JobView
-from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.ledger.jobs import ENDED, Jobs
+from communitree_shared.results import Usage
 
 _COUNTS = ("level", "total", "done", "failed", "released")
 
@@ -22,9 +23,8 @@ def newest(jobs: Jobs, limit: int) -> list[JobRow]:
     for job in jobs.ledger.jobs(jobs.tenant, limit * 4):
         record = jobs.ledger.record(jobs.tenant, job)
         if record.get("kind") in {"corpus", "query"}:
-            times = {k: int(record[k]) / 1000 for k in ("created", "started", "ended") if record.get(k, "").isdigit()}
-            row = {"job_id": job, "kind": record["kind"], "status": record.get("state", ""), **times}
-            found.append(JobRow(corpus=record.get("corpus", ""), **row))
+            row = {"job_id": job, "kind": record["kind"], "status": record.get("state", ""), **_times(record)}
+            found.append(JobRow(corpus=record.get("corpus", ""), question=record.get("question", ""), **row))
     return found[:limit]
 
 
@@ -72,16 +72,26 @@ def view(jobs: Jobs, job: str) -> JobView:
     ]
     state = record.get("state", "")
     failed = state in {"failed", "lost"} or record.get("error")
+    result = (jobs.result(job) or {}) if state in ENDED else {}
+    told = (result.get("account") or result).get("llm") if state != "done" else None  # a plan's was not spent
     return JobView(
         job_id=job,
         kind="query" if record.get("kind") == "query" else "corpus",
         status=state,
         corpus=record.get("corpus", ""),
+        question=str(result.get("question") or record.get("question", "")),
+        llm=Usage.model_validate(told) if told else None,
+        **_times(record),
         progress={"stages": progress},
         waits=waits(jobs, job) if state in {"queued", "running"} else None,
         error=as_error(None, record, f"Job {job} is {state}.").as_json() if failed else None,
         events=[event.as_json() for event in past(jobs, job)],
     )
+
+
+def _times(record: dict[str, str]) -> dict[str, float]:
+    """Return the times of a job that have come, in unix seconds."""
+    return {k: int(record[k]) / 1000 for k in ("created", "started", "ended") if record.get(k, "").isdigit()}
 
 
 def waits(jobs: Jobs, job: str) -> dict[str, Any] | None:

@@ -6,30 +6,41 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from communitree_shared.results import Usage
+
 
 class _View(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
 class JobRow(_View):
-    """A job in a list. Times in unix seconds; None: not yet."""
+    """A job in a list. Times in unix seconds; None: not yet. `question`: its first 200 characters."""
 
     job_id: str
     kind: Literal["corpus", "query"]
     status: str
     corpus: str = ""
+    question: str = ""
     created: float | None = None
     started: float | None = None
     ended: float | None = None
 
 
 class JobView(_View):
-    """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now."""
+    """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now.
+
+    Times in unix seconds; None: not yet. `llm`: what an ended job took; None: it has no result (yet), or is a plan.
+    """
 
     job_id: str
     kind: Literal["corpus", "query"]
     status: str
     corpus: str = ""
+    question: str = ""
+    created: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    llm: Usage | None = None
     progress: dict[str, Any] = {}
     waits: dict[str, Any] | None = None
     error: dict[str, Any] | None = None

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from communitree.render.numbers import seconds, share
+from communitree.render.numbers import money, plural, seconds, share, shorten
 from communitree_shared.job_views import JobRow, JobView
 
 #: A job of these states has made its result.
@@ -55,11 +55,15 @@ def jobs_table(jobs: list[JobRow]) -> RenderableType:
     """Return one row a job, newest first."""
     if not jobs:
         return Text("no jobs yet")
-    table = Table("job", "kind", "corpus", "status", "submitted", "took")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("job", "status", "submitted", "took"):  # an id is copied: it stays on one line
+        table.add_column(name, no_wrap=True)
+    table.add_column("corpus: question")
     for job in jobs:
+        asked = shorten(job.question) if job.kind == "query" else "(index)"
         table.add_row(
-            job.job_id, job.kind, Text(job.corpus), Text(job.status, _STYLES.get(job.status, "")),
-            _when(job.created), seconds(job.ended - (job.created or job.ended)) if job.ended is not None else "",
+            job.job_id, Text(job.status, _STYLES.get(job.status, "")), _when(job.created, "%m-%d %H:%M"), _took(job),
+            Text(f"{job.corpus}: {asked}" if asked else job.corpus),
         )  # fmt: skip
     return table
 
@@ -72,6 +76,13 @@ def job_parts(view: JobView, *, with_events: bool = False) -> list[RenderableTyp
             f"  {view.kind} job {view.job_id}, corpus {view.corpus}",
         )
     ]
+    if view.question:
+        parts.append(Text(f"asked: {view.question}"))
+    told = [f"submitted {_when(view.created)}"] if view.created else []
+    told += [f"took {_took(view)}"] if view.ended is not None else []
+    told += [f"{plural(view.llm.calls, 'model call')}, {money(view.llm.usd)}"] if view.llm else []
+    if told:
+        parts.append(Text(", ".join(told), "dim"))
     table = Table("stage", "state", "done", "failed")
     ended = view.status in _GOOD
     for stage in view.progress.get("stages", []):
@@ -104,5 +115,10 @@ def letters_table(letters: list[dict[str, Any]]) -> RenderableType:
     return table
 
 
-def _when(unix: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix)) if unix else ""
+def _when(unix: float | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return time.strftime(form, time.localtime(unix)) if unix else ""
+
+
+def _took(job: JobRow | JobView) -> str:
+    """Return the time from a job's submission to its end; "" while it runs."""
+    return seconds(job.ended - (job.created or job.ended)) if job.ended is not None else ""

@@ -39,6 +39,9 @@ class Entry:
 #: Options that change when an answer is there, not what it says.
 _OF_THE_CALLER = frozenset(("deadline_seconds", "bulk", "cache", "concurrency"))
 
+#: A question's first characters stand in its job's record, so that a list of jobs reads nothing else.
+SHOWN = 200
+
 #: A request of more characters is not kept in Redis: workers read it from the object store.
 SMALL = 16_384
 
@@ -70,7 +73,7 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
     digest = question_digest(request)
     record |= {
         "deadline": f"{until:.3f}", "map_deadline": f"{for_map:.3f}", "digest": digest,
-        "lane": "b" if options.bulk else "i",
+        "lane": "b" if options.bulk else "i", "question": request.question[:SHOWN],
     }  # fmt: skip
     flight = rk.in_flight(tenant, digest) if options.cache and not options.again else ""
     return Entry(

@@ -234,6 +234,20 @@ def test_lists(stack: Stack, corpus: str) -> None:
     assert corpus in stack.call("corpora").out
 
 
+def test_a_job_says_what_was_asked_and_what_it_took(stack: Stack, corpus: str) -> None:
+    question = "Which [names] are in 全书?" + " Say why." * 40
+    job = stack.call_json("ask", corpus, question)["job_id"]
+    (row,) = (row for row in stack.call_json("jobs")["jobs"] if row["job_id"] == job)
+    assert row["question"] == question[:200]
+    view = stack.call_json("job", job)
+    assert view["question"] == question
+    assert view["created"] <= view["started"] <= view["ended"]
+    assert (view["llm"]["calls"], view["llm"]["usd"]) == (0, 0.0)
+    assert "Which [names] are in 全书?" in " ".join(stack.call("jobs").out.split())
+    indexed = next(row for row in stack.call_json("jobs")["jobs"] if row["kind"] == "corpus")
+    assert stack.call_json("job", indexed["job_id"])["question"] == ""
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

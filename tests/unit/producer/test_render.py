@@ -31,6 +31,7 @@ from communitree_shared.results import (
     ReportsAccount,
     Selection,
     Tree,
+    Usage,
 )
 
 
@@ -319,6 +320,9 @@ def test_lists() -> None:
     assert "no jobs yet" in text(jobs_table([]))
     job = JobRow(job_id="j", kind="query", corpus="c", status="answered", created=1.0, ended=6.0)
     assert "5.0 s" in text(jobs_table([job]))
+    asked = job.model_copy(update={"question": "全书的主题[b]有哪些？"})
+    assert "全书的主题[b]有哪些？" in text(jobs_table([asked]))
+    assert "(index)" in text(jobs_table([job.model_copy(update={"kind": "corpus"})]))
     view = JobView(
         job_id="j", kind="corpus", status="failed", corpus="c", error={"message": "bad", "hint": "mend"},
         progress={"stages": [{"stage": "report-2", "state": "open", "done": 1, "total": 2, "failed": 0}]},
@@ -327,6 +331,13 @@ def test_lists() -> None:
     said = text(*job_parts(view, with_events=True))
     for expected in ("failed  corpus job j, corpus c", "report-2", "1/2", "! bad mend", "job.submitted"):
         assert expected in said
+    query = JobView(
+        job_id="j", kind="query", status="answered", corpus="c", question="Who [i]fell?", created=1.0, ended=6.0,
+        llm=Usage(calls=7, usd=0.0123),
+    )  # fmt: skip
+    said = text(*job_parts(query))
+    assert "asked: Who [i]fell?" in said
+    assert "took 5.0 s, 7 model calls, $0.0123" in said
     stages = [{"stage": "publish", "state": "closed", "done": 0, "total": 1, "failed": 0}]
     published = view.model_copy(update={"status": "published", "progress": {"stages": stages}})
     assert "1/1" in text(*job_parts(published))  # it ended the job before it was counted
