@@ -70,7 +70,7 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
         return answer, bool(written) and written == answer.answer
 
     try:
-        _watch(client, job, write, live=not stream)
+        _watch(client, job, write, live=not stream, with_reason=False)
     except KeyboardInterrupt:
         state = client.cancel(job)
         if state in {"queued", "running"}:
@@ -87,8 +87,11 @@ def _void(why: str) -> None:
     say(f"The text above is void: {why}")
 
 
-def _watch(client: Client, job: str, take: Callable[[Event], None] = lambda event: None, *, live: bool = True) -> None:
-    progress = Progress()
+def _watch(
+    client: Client, job: str, take: Callable[[Event], None] = lambda event: None, *, live: bool = True,
+    with_reason: bool = True,
+) -> None:  # fmt: skip
+    progress = Progress(with_reason=with_reason)
     console = stderr()
     begun, told = time.monotonic(), False
     with _display(console, progress) if live and console.is_terminal else _lines(progress) as refresh:

@@ -51,9 +51,13 @@ class _Stage:
 
 
 class Progress:
-    """Takes events in their order; gives a table, or lines. Pure but for the clock of a running stage."""
+    """Takes events in their order; gives a table, or lines. Pure but for the clock of a running stage.
 
-    def __init__(self) -> None:
+    `with_reason`: why the job ended is a note; an answer says it itself.
+    """
+
+    def __init__(self, *, with_reason: bool = True) -> None:
+        self._with_reason = with_reason
         self.taken = False
         self.ended = False
         self._stages: dict[str, _Stage] = {}
@@ -86,7 +90,7 @@ class Progress:
             stage.done, stage.failed = int(fields.get("done", stage.done)), int(fields.get("failed", stage.failed))
         elif event.type == WARNING_EVENT:
             self._notes.append(str(fields.get("message", "")))
-        elif event.type == "job.ended" and fields.get("reason"):
+        elif event.type == "job.ended" and fields.get("reason") and self._with_reason:
             self._notes.append(f"{fields.get('status', 'ended')}: {fields['reason']}")
 
     def _taken_over(self, stage: _Stage, fields: dict[str, Any]) -> None:

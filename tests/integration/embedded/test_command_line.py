@@ -141,6 +141,7 @@ def test_a_question_that_cannot_be_asked_exits_2_with_the_remedy(stack: Stack, c
     done = stack.call("ask", corpus, THEMES, "--budget-tokens", "1")
     assert done.code == 2
     assert done.out.count("too small to read anything") == 1
+    assert "too small" not in done.err  # said once, by the answer
     assert "Raise --budget-tokens" in done.out
 
 

@@ -86,6 +86,9 @@ def test_a_quiet_step_that_fails_is_told() -> None:
 def test_warnings_and_the_reason_of_the_end_are_notes() -> None:
     progress = told(event(1, "warning", message="a file is odd"), event(2, "job.ended", status="failed", reason="why"))
     assert progress.new_notes() == ["a file is odd", "failed: why"]
+    silent = Progress(with_reason=False)
+    silent.take(event(1, "job.ended", status="failed", reason="why"))
+    assert silent.new_notes() == []
     assert progress.new_notes() == []
 
 
