@@ -53,7 +53,8 @@ def told(name: str, answer: Answer, planted: dict[int, str], only: set[int] | No
     """Print where facts are; returns whether each is in the answer, in a listed point or in a silent report."""
     said = wards(answer.answer, planted)
     listed = {w for p in answer.points if not p.in_answer and p.why_not for w in wards(p.text, planted)} - said
-    silent = set(answer.account.reports.silent) - said - listed
+    reports = answer.account.reports
+    silent = {*reports.silent, *reports.unread} - said - listed
     wanted = only if only is not None else set(planted)
     lost = wanted - said - listed - silent
     print(

@@ -301,7 +301,8 @@ class Client:
                 hint=f"`communitree job {job} --follow` waits for it.",
             )
         request = {} if raw else self._store.find_json(self._jobs.keys.job(job, "request.json")) or {}
-        return as_result(job, record, raw, request)
+        stages = {} if raw or record.get("kind") != "query" else self._jobs.stages_ended(job)
+        return as_result(job, record, raw, request, stages)
 
     def wait_answer(self, job: str | Submitted, timeout: float | None = None) -> Answer:
         """Wait for a query job. Of what `submit` returned, the answer says whether it was known (`cached`)."""

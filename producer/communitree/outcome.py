@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from communitree_shared.errors import CommunitreeError, ResultGone
 from communitree_shared.index_plan import IndexPlan
-from communitree_shared.ledger.ends import error_of, without_result
+from communitree_shared.ledger.ends import Outcomes, error_of, without_result
 from communitree_shared.results import Answer, IndexResult
 
 
@@ -19,9 +20,15 @@ def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str
 
 
 def as_result(
-    job: str, record: Mapping[str, str], raw: Mapping[str, Any] | None, request: Mapping[str, Any]
+    job: str,
+    record: Mapping[str, str],
+    raw: Mapping[str, Any] | None,
+    request: Mapping[str, Any],
+    stages: Mapping[str, tuple[int, Outcomes]] = MappingProxyType({}),
 ) -> Answer | IndexResult | IndexPlan:
     """Return a job's result; one that ended without writing any gets an empty one with its cause as a warning.
+
+    `stages`: as `without_result` takes them.
 
     Raises:
         ResultGone: the job has written one, and it was removed since.
@@ -43,7 +50,7 @@ def as_result(
             hint="Ask the question again." if kind == "query" else "`communitree corpora` lists what is published.",
         )
     error = as_error(None, record, f"the job ended as {state} without a result")
-    result = without_result(job, state, error.message, record, request)
+    result = without_result(job, state, error.message, record, request, stages)
     return result.model_copy(update={"error": error.as_json()}) if state == "failed" else result
 
 

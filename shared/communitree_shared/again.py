@@ -1,4 +1,4 @@
-"""What `ask --again JOB` reads: the reports of an earlier answer that no point cites."""
+"""What `ask --again JOB` reads: the reports of an earlier answer that no point cites, or that were not read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from communitree_shared.errors import UsageError
 
 
 def silent_of(job: str, answer: Mapping[str, Any] | None, corpus: str, version: str) -> list[int]:
-    """Return the silent reports of a job's answer (as it is stored).
+    """Return the silent and the unread reports of a job's answer (as it is stored).
 
     Raises:
         UsageError: it is gone or of no question, asked another corpus or an older version, read text units instead of
-            reports, or no report of it is silent.
+            reports, or no report of it is silent or unread.
     """
     if not answer or "account" not in answer:
         raise UsageError(
@@ -34,7 +34,8 @@ def silent_of(job: str, answer: Mapping[str, Any] | None, corpus: str, version: 
             f"Job {job} read text units, not reports: only silent reports can be read again.",
             hint="Ask the question with `--texts` and smaller batches (`--max-context-tokens`).",
         )
-    silent = [int(report) for report in answer["account"]["reports"]["silent"]]
+    reports = answer["account"]["reports"]
+    silent = [int(report) for report in (*reports["silent"], *reports.get("unread", ()))]
     if not silent:
-        raise UsageError(f"No report of job {job} is silent: there is nothing to read again.")
+        raise UsageError(f"No report of job {job} is silent or unread: there is nothing to read again.")
     return silent

@@ -95,7 +95,10 @@ class Selection(_Result):
 
 
 class Coverage(_Result):
-    """Shares (0–1) of the corpus: held by the selected communities, and read in their raw evidence."""
+    """Shares (0–1) of the corpus: held by the selected communities, and read in their raw evidence.
+
+    In an answer's account only what an answered batch held counts.
+    """
 
     entities: float = 0.0
     text_units_assigned: float = 0.0
@@ -103,11 +106,12 @@ class Coverage(_Result):
 
 
 class ReportsAccount(_Result):
-    """`silent`: selected reports that no point cites."""
+    """cited + silent + unread = selected. `silent`: read, but no point cites them; `unread`: their batch failed."""
 
     selected: int = 0
     cited: int = 0
     silent: list[int] = []
+    unread: list[int] = []
 
 
 class BatchesAccount(_Result):

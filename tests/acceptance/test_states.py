@@ -324,7 +324,8 @@ def test_every_planted_fact_is_told_or_listed_or_in_a_report_named_silent(
         silent_ones = QueryOptions(answer=words, again=first.job_id)
         planned = client.plan("wards", "", silent_ones)
         again = client.ask("wards", "How many sealed ledgers are there?", silent_ones)
-    assert planned.selection.reports == again.account.reports.selected == len(first.account.reports.silent)
+    assert planned.selection.reports == again.account.selection.reports == len(first.account.reports.silent)
+    assert again.account.reports.selected == first.account.reports.selected  # of both, as points and batches
     assert planned.batches == again.account.batches.total - first.account.batches.total
     assert again.account.coverage == first.account.coverage  # its points count here, too
     assert f"ask --again {first.job_id}" in " ".join(first.account.warnings)

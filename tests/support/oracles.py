@@ -13,7 +13,7 @@ def sums_close(account: dict[str, Any]) -> None:
     assert points["in_answer"] <= points["used"]
     assert citations["verified"] + citations["unverified"] == citations["total"]
     reports = account["reports"]
-    assert reports["cited"] + len(reports["silent"]) == reports["selected"]
+    assert reports["cited"] + len(reports["silent"]) + len(reports["unread"]) == reports["selected"]
 
 
 def reports_close(result: dict[str, Any]) -> None:

@@ -47,47 +47,62 @@ def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = 
         parts.append(Text(say("known", zh)))
     if error and not answer.account.batches.total:  # refused before anything was read: the text says all
         return parts
+    if answer.status == "cancelled":
+        return [*parts, *_cancelled_lines(answer.account, zh)]
     return [*parts, *account_lines(answer.account, zh)]
+
+
+def _cancelled_lines(account: Account, zh: bool) -> list[Text]:
+    """Return what was done and spent before a question was cancelled."""
+    batches = say("batches", zh, answered=account.batches.answered, total=account.batches.total)
+    warnings = (Text(f"! {w}", "yellow") for w in account.warnings)
+    return [Text(batches, "dim"), Text(_called(account, zh), "dim"), *warnings]
 
 
 def account_lines(account: Account, zh: bool) -> list[Text]:
     """Return what happened to everything on the way: selection, coverage, batches, points, citations, cost."""
-    batches, reports, llm = account.batches, account.reports, account.llm
+    batches, reports = account.batches, account.reports
     texts = account.selection.strategy == "texts"
     extra = [say(f"batch.{k}", zh, n=getattr(batches, k)) for k in _BATCHES if getattr(batches, k)]
     cite = say("cite.texts" if texts else "cite.reports", zh, cited=reports.cited, n=reports.selected)
-    models, time = listed(sorted(set(account.settings.models.values())), 3, zh), seconds(account.seconds.total)
-    if llm.calls or llm.cached:
-        called = say(
-            "calls", zh, calls=llm.calls, models=say("calls.to", zh, models=models) if models else "",
-            cached=llm.cached, tokens=llm.prompt_tokens + llm.output_tokens, usd=_money(llm.usd, zh), time=time,
-        )  # fmt: skip
-    else:
-        called = say("calls.none", zh, models=say("calls.none_by", zh, models=models) if models else "", time=time)
     lines = [
-        *selection_lines(account.selection, zh, units=reports.selected if texts else None),
+        *selection_lines(account.selection, zh, reports.selected if texts else None, partly=bool(reports.unread)),
         _covers("covers", account.coverage, zh),
         say("batches", zh, answered=batches.answered, total=batches.total)
         + (say("brackets", zh, inner=say("comma", zh).join(extra)) if extra else ""),
         say("points.sum", zh, **account.points.model_dump()),
         say("cited", zh, **account.citations.model_dump()),
-        cite + (say("silent", zh, ids=_ids(reports.silent, zh)) if reports.silent else ""),
-        called,
+        cite
+        + (say("silent", zh, ids=_ids(reports.silent, zh)) if reports.silent else "")
+        + (say("unread", zh, ids=_ids(reports.unread, zh)) if reports.unread else ""),
+        _called(account, zh),
     ]
     return [*(Text(line, "dim") for line in lines), *(Text(f"! {w}", "yellow") for w in account.warnings)]
 
 
-def selection_lines(selection: Selection, zh: bool, units: int | None = None) -> list[str]:
+def _called(account: Account, zh: bool) -> str:
+    llm = account.llm
+    models, time = listed(sorted(set(account.settings.models.values())), 3, zh), seconds(account.seconds.total)
+    if llm.calls or llm.cached:
+        return say(
+            "calls", zh, calls=llm.calls, models=say("calls.to", zh, models=models) if models else "",
+            cached=llm.cached, tokens=llm.prompt_tokens + llm.output_tokens, usd=_money(llm.usd, zh), time=time,
+        )  # fmt: skip
+    return say("calls.none", zh, models=say("calls.none_by", zh, models=models) if models else "", time=time)
+
+
+def selection_lines(selection: Selection, zh: bool, units: int | None = None, *, partly: bool = False) -> list[str]:
     """Return what was chosen and why; what is as fine as it gets; what was pruned or did not fit.
 
-    `units`: so many text units were read, and no reports.
+    `units`: so many text units are chosen, and no reports. `partly`: not all that is chosen was read.
     """
     by_level = sorted(selection.levels.items(), key=lambda i: int(i[0]))
     levels = say("comma", zh).join(say("level", zh, level=k, n=v) for k, v in by_level)
     lines = [
         say(
             "read.reports" if units is None else "read.texts", zh, n=selection.reports if units is None else units,
-            tokens=selection.tokens, levels=say("semicolon", zh) + levels if levels else "",
+            did=say("did.chose" if partly else "did.read", zh), tokens=selection.tokens,
+            levels=say("semicolon", zh) + levels if levels else "",
         )
     ]  # fmt: skip
     if count := selection.finest_available.count:

@@ -39,13 +39,15 @@ _WORDS: dict[str, tuple[str, str]] = {
     "point.not_used": ("not used", "未采用"),
     # the account
     "read.reports": (
-        "read {n:report|reports}, {tokens:token|tokens}{levels}",
-        "读取 {n:,} 份报告，{tokens:,} 个词元{levels}",
+        "{did} {n:report|reports}, {tokens:token|tokens}{levels}",
+        "{did} {n:,} 份报告，{tokens:,} 个词元{levels}",
     ),
     "read.texts": (
-        "read {n:text unit|text units}, {tokens:token|tokens}{levels}",
-        "读取 {n:,} 个文本单元，{tokens:,} 个词元{levels}",
+        "{did} {n:text unit|text units}, {tokens:token|tokens}{levels}",
+        "{did} {n:,} 个文本单元，{tokens:,} 个词元{levels}",
     ),
+    "did.read": ("read", "读取"),
+    "did.chose": ("chose", "选出"),
     "level": ("level {level}: {n:,}", "第 {level} 层 {n:,} 份"),
     "finest": (
         "{n:of these is a leaf|of these are leaves} on a coarser level than {level}: nothing finer is below",
@@ -62,8 +64,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{why}：{n:,} 个社区（其中 {units:,} 个文本单元、{entities} 的实体不在所读内容里）",
     ),
     "covers": (
-        "covers {entities} of entities; {assigned} of text units are assigned to what was read, {read} were read",
-        "覆盖 {entities} 的实体；{assigned} 的文本单元归属所读内容，{read} 被读到",
+        "covers {entities} of entities; {assigned} of text units are assigned to what was read, "
+        "rows or text of {read} stand in it",
+        "覆盖 {entities} 的实体；{assigned} 的文本单元归属所读内容，{read} 的行或正文在其中出现",
     ),
     "batches": ("batches: {answered:,} of {total:,} answered", "批次：{total:,} 批中 {answered:,} 批有回复"),
     "batch.empty": ("{n:,} found nothing", "{n:,} 批没有发现"),
@@ -88,6 +91,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "要点引用了 {n:,} 个文本单元中的 {cited:,} 个",
     ),
     "silent": ("; silent (no point cites them): {ids}", "；没有要点引用的：{ids}"),
+    "unread": ("; not read (their batch failed): {ids}", "；所在批次失败而未读的：{ids}"),
     "calls": (
         "{calls:call|calls}{models}, {cached:,} from cache, {tokens:,} tokens, {usd}; {time}",
         "模型调用 {calls:,} 次{models}，取自缓存 {cached:,} 次，{tokens:,} 个词元，{usd}；{time}",
@@ -109,8 +113,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "plan.most": ("at most ", "至多 "),
     "plan.calls": (", {n:rating call|rating calls}", "，{n:,} 次评分调用"),
     "plan.covers": (
-        "covers {entities} of entities; {assigned} of text units assigned, {read} read",
-        "覆盖 {entities} 的实体；{assigned} 的文本单元归属其中，{read} 会被读到",
+        "covers {entities} of entities; {assigned} of text units assigned, rows or text of {read} stand in it",
+        "覆盖 {entities} 的实体；{assigned} 的文本单元归属其中，{read} 的行或正文在其中出现",
     ),
     # between the parts of a list, and of a sentence
     "comma": (", ", "，"),

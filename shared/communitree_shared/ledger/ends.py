@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -20,10 +21,22 @@ from communitree_shared.errors import InfrastructureError
 from communitree_shared.keys import Keys
 from communitree_shared.languages import is_chinese, language
 from communitree_shared.ledger.client import Ledger
-from communitree_shared.results import Account, Answer, IndexResult, Selection
+from communitree_shared.results import (
+    Account,
+    Answer,
+    BatchesAccount,
+    IndexResult,
+    LlmAccount,
+    QuerySeconds,
+    Selection,
+    Usage,
+)
 from communitree_shared.store import Store
 
 log = logging.getLogger(__name__)
+
+#: The outcomes of a stage's ended units, by unit.
+Outcomes = Mapping[str, Mapping[str, Any]]
 
 #: So many ends are written in one go, and so many side by side.
 MOST, AT_ONCE = 500, 16
@@ -34,10 +47,16 @@ _CANCELLED = ("Cancelled before an answer was written.", "在写出答案之前�
 
 
 def without_result(
-    job: str, state: str, cause: str, record: Mapping[str, str], request: Mapping[str, Any]
+    job: str,
+    state: str,
+    cause: str,
+    record: Mapping[str, str],
+    request: Mapping[str, Any],
+    stages: Mapping[str, tuple[int, Outcomes]] = MappingProxyType({}),
 ) -> Answer | IndexResult:
     """Return the result of a job that ended without writing any: its cause as a warning; a question that was
-    cancelled says so, in its own language.
+    cancelled says so, in its own language. `stages`: how many units each has, and the outcomes of those that ended:
+    what they cost stands in a question's account.
     """
     corpus = str(request.get("corpus") or record.get("corpus", ""))
     if (request.get("kind") or record.get("kind")) != "query":
@@ -49,11 +68,28 @@ def without_result(
     answer = _CANCELLED[chinese] if state == "cancelled" else ""
     if cause == CANCELLED_BY_CALLER and chinese:
         cause = "由提问者取消。"
-    account = Account(selection=Selection(strategy=strategy), warnings=[cause])
+    account = Account(selection=Selection(strategy=strategy), warnings=[cause], **_spent(record, stages))
     return Answer.model_validate(
         {"job_id": job, "status": state, "question": question, "answer": answer, "corpus": corpus,
          "version": str(request.get("version") or record.get("version", "")), "account": account.model_dump()}
     )  # fmt: skip
+
+
+def _spent(record: Mapping[str, str], stages: Mapping[str, tuple[int, Outcomes]]) -> dict[str, Any]:
+    usage: dict[str, Usage] = {}
+    for stage, (_, outcomes) in stages.items():
+        name = stage.partition("-")[0]  # the waves of a walk are rate-0, rate-1 …
+        for outcome in outcomes.values():
+            if "usage" in outcome:
+                usage[name] = usage.get(name, Usage()) + Usage.model_validate(outcome["usage"])
+    total, read = stages.get("map", (0, {}))
+    answered = sum(bool(outcome.get("ok")) for outcome in read.values())
+    ran = (float(record.get("ended", 0)) - float(record.get("created", 0))) / 1000
+    return {
+        "batches": BatchesAccount(total=total, answered=answered, failed=total - answered),
+        "llm": LlmAccount.of(usage),
+        "seconds": QuerySeconds(total=round(max(0.0, ran), 3)),
+    }
 
 
 def error_of(record: Mapping[str, str]) -> dict[str, Any]:

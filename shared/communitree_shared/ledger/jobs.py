@@ -26,7 +26,7 @@ from communitree_shared.errors import (
 )
 from communitree_shared.keys import Keys, corpus_name, encode_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
-from communitree_shared.ledger.ends import CANCELLED_BY_CALLER
+from communitree_shared.ledger.ends import CANCELLED_BY_CALLER, Outcomes
 from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
 from communitree_shared.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
 from communitree_shared.options import IndexOptions, QueryOptions
@@ -268,6 +268,14 @@ class Jobs:
         kept = self.ledger.value(rk.result(self.tenant, job))
         found: dict[str, Any] | None = self.store.find_json(key) if kept is None else json.loads(kept)
         return found
+
+    def stages_ended(self, job: str) -> dict[str, tuple[int, Outcomes]]:
+        """Return how many units each stage of a job has, and the outcomes of those that ended."""
+        ledger, mine = self.ledger, self.tenant
+        return {
+            name: (int(ledger.stage_record(mine, job, name).get("total", 0)), ledger.outcomes(mine, job, name))
+            for name in ledger.stage_names(mine, job)
+        }
 
     def cancel(self, job: str, *, call: str = "") -> str:
         """Take this caller from a job; it stops when none is left. Returns its state afterwards.

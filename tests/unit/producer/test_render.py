@@ -28,6 +28,7 @@ from communitree_shared.results import (
     Point,
     PointsAccount,
     Pruned,
+    QuerySeconds,
     ReportsAccount,
     Selection,
     Tree,
@@ -99,12 +100,37 @@ def test_brackets_of_a_corpus_or_a_question_are_text(odd: str) -> None:
 def test_an_account_names_every_loss() -> None:
     said = text(*account_lines(ACCOUNT, False))
     assert "read 12 reports, 3,456 tokens; level 0: 2, level 2: 9, level 10: 1\nselection budget: fits\n" in said
-    assert "100 % of entities; >99.9 % of text units are assigned to what was read, <0.1 % were read" in said
+    assert (
+        "100 % of entities; >99.9 % of text units are assigned to what was read, rows or text of <0.1 % stand in it"
+        in said
+    )
     assert "batches: 4 of 5 answered (2 found nothing, 1 failed)" in said
     assert "20 = 11 used + 3 duplicate + 5 irrelevant + 1 dropped; 9 in the answer" in said
     assert "citations in the answer: 7 verified, 1 not\n" in said
     assert "points cite 10 of 12 reports; silent (no point cites them): 4, 7\n" in said
     assert "! one batch failed: timeout" in said
+
+
+def test_an_account_tells_what_was_not_read_from_what_is_silent() -> None:
+    selection = Selection(strategy="leaves", reports=3, tokens=9)
+    reports = ReportsAccount(selected=3, silent=[0], unread=[1, 2])
+    said = text(*account_lines(Account(selection=selection, reports=reports), False))
+    assert "chose 3 reports, 9 tokens" in said
+    assert "read 3" not in said
+    assert "0 of 3 reports; silent (no point cites them): 0; not read (their batch failed): 1, 2\n" in said
+
+
+def test_a_cancelled_question_says_what_it_has_cost_and_no_more() -> None:
+    usage = Usage(calls=5, prompt_tokens=68_543, output_tokens=100, usd=0.5)
+    account = Account(
+        selection=Selection(strategy="texts"), batches=BatchesAccount(total=8, answered=5, failed=3),
+        llm=LlmAccount.of({"map": usage}), seconds=QuerySeconds(total=2.5), warnings=["cancelled by its caller"],
+    )  # fmt: skip
+    said = text(*answer_parts(ANSWER.model_copy(update={"status": "cancelled", "account": account})))
+    assert "batches: 5 of 8 answered\n5 calls, 0 from cache, 68,643 tokens" in said
+    assert "! cancelled by its caller" in said
+    assert "covers" not in said
+    assert "failed" not in said
 
 
 def test_an_account_says_what_was_read_and_why_something_was_not() -> None:

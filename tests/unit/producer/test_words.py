@@ -9,7 +9,7 @@ from communitree.render.words import _WORDS, say
 
 
 def test_one_is_no_plural() -> None:
-    assert say("read.reports", False, n=1, tokens=1_234, levels="") == "read 1 report, 1,234 tokens"
+    assert say("read.reports", False, did="read", n=1, tokens=1_234, levels="") == "read 1 report, 1,234 tokens"
     assert say("plan.calls", False, n=2) == ", 2 rating calls"
     assert say("plan.calls", True, n=1_000) == "，1,000 次评分调用"
 

@@ -19,13 +19,13 @@ VIEW = view_of(TreeShape((-1, -1, 0, 0), (10,) * 4, (0, 0, 1, 1)))
 @pytest.mark.parametrize(
     ("earlier", "question", "said"),
     [
-        ("谁是主角？", "Who leads?", "the 2 silent reports of job j"),
+        ("谁是主角？", "Who leads?", "the 2 silent or unread reports of job j"),
         ("Who leads?", "谁是主角？", "重读任务 j 中 2 份"),
     ],
 )
 def test_silent_reports(earlier: str, question: str, said: str) -> None:
     account = {
-        "selection": {"strategy": "leaves"}, "reports": {"silent": [1, 3]}, "coverage": {"entities": 0.75},
+        "selection": {"strategy": "leaves"}, "reports": {"silent": [1], "unread": [3]}, "coverage": {"entities": 0.75},
     }  # fmt: skip
     found = {"corpus": "c", "version": "v", "question": earlier, "account": account}
     store = SimpleNamespace(find_json={Keys("t", "").job("j", "result.json"): found}.get)

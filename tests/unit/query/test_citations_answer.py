@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from communitree_shared.citing import check_context_name
 from communitree_shared.errors import UsageError
 from communitree_shared.options import AnswerOptions, SelectionOptions
-from communitree_shared.results import Answer, Point, QuerySettings
+from communitree_shared.results import Answer, Coverage, Point, QuerySettings, ReportsAccount
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Behind, Checker, Resolver, check, nearest_finding
@@ -231,12 +232,13 @@ def build(outcomes: list[BatchOutcome], text: str | None, language: str = "en", 
     written = Reduced(text=text if needs_reduce(outcomes, gathered) else None, cause=more.pop("cause", ""))
     reduced = more.pop("reduced", written)
     made_with = QuerySettings(models=more.pop("models", {}))
-    header = Header("job", "Why?", "corpus", "v1", settings=made_with, again=more.pop("again", ""))
+    again, earlier = more.pop("again", ""), more.pop("earlier", 0)
+    header = Header("job", "Why?", "corpus", "v1", settings=made_with, again=again, earlier=earlier)
     return build_answer(header, selected, outcomes, gathered, reduced, Resolver(VIEW), language=language, **more)
 
 
-def good(*points: tuple[str, float | None, list[int]]) -> BatchOutcome:
-    return BatchOutcome("answered", [3, 4], MapResult([MapPoint(t, s, i) for t, s, i in points]))
+def good(*points: tuple[str, float | None, list[int]], ids: Sequence[int] = (3, 4)) -> BatchOutcome:
+    return BatchOutcome("answered", list(ids), MapResult([MapPoint(t, s, i) for t, s, i in points]))
 
 
 def bad(cause: str = "the provider answered 500") -> BatchOutcome:
@@ -247,7 +249,9 @@ SHIPS = ("Ships sail far", 80, [3])
 
 
 def test_answered() -> None:
-    answer = build([good(SHIPS), good(("Bridges fall down", 60, [4]))], "Ships sail far [Data: Reports (3)].")
+    answer = build(
+        [good(SHIPS), good(("Bridges fall down", 60, [4]), ids=[5, 6])], "Ships sail far [Data: Reports (3)]."
+    )
     assert answer.status == "answered"
     assert answer.answer == "Ships sail far [Data: Reports (3)]."
     assert [p.in_answer for p in answer.points] == [True, False]
@@ -262,7 +266,7 @@ def test_answered() -> None:
     "more", [{"models": {"map": EXTRACTIVE}}, {"again": "first"}, {"selection": SelectionOptions(strategy="texts")}]
 )
 def test_again_is_no_advice_where_it_finds_the_same(more: dict[str, Any]) -> None:
-    answer = build([good(SHIPS)], "Ships sail far [Data: Reports (3)].", **more)
+    answer = build([good(SHIPS, ids=[3, 4, 5, 6])], "Ships sail far [Data: Reports (3)].", **more)
     assert answer.account.reports.silent
     assert answer.account.warnings == []
 
@@ -275,6 +279,40 @@ def test_two_of_four_failing_is_partial_and_said_in_the_text() -> None:
     assert answer.account.batches.model_dump() == {
         "total": 4, "answered": 2, "empty": 1, "failed": 2, "retried": 0, "split": 0, "at_limit": 0, "cached": 0,
     }  # fmt: skip
+
+
+def test_what_stood_in_a_failed_batch_is_not_read_and_not_silent() -> None:
+    whole = build([good(SHIPS, ids=[3, 4, 5, 6])], "Ships sail far [Data: Reports (3)].").account
+    some = build([good(SHIPS), bad()], "Ships sail far [Data: Reports (3)].").account
+    assert (some.reports.cited, some.reports.silent, some.reports.unread) == (1, [4], [5, 6])
+    assert (whole.coverage.entities, whole.coverage.text_units_read) == (1.0, pytest.approx(4 / 7, abs=1e-5))
+    assert some.coverage.text_units_read == pytest.approx(2 / 7, abs=1e-5)
+    assert 0 < some.coverage.entities < 1
+    assert "`ask --again job` reads 2 reports whose batch failed." in some.warnings
+    none = build([bad(), BatchOutcome("failed", [3, 4], cause="deadline")], None).account
+    assert (none.reports.silent, none.reports.unread) == ([], [3, 4, 5, 6])
+    assert none.coverage == Coverage()
+
+
+def test_text_units_of_failed_batches_are_not_read() -> None:
+    lost = BatchOutcome("failed", [2, 3, 4, 5, 6], cause="refused")
+    account = build([good(ids=[0, 1]), lost], None, selection=SelectionOptions(strategy="texts")).account
+    assert (account.reports.silent, account.reports.unread) == ([0, 1], [2, 3, 4, 5, 6])
+    assert account.coverage.text_units_read == account.coverage.entities == pytest.approx(2 / 7, abs=1e-5)
+
+
+def test_a_report_that_was_cut_is_read_when_all_its_parts_are() -> None:
+    account = build([good(SHIPS, ids=[3, 4, 5]), bad()], "Ships sail far [Data: Reports (3)].").account
+    assert (account.reports.silent, account.reports.unread) == ([4], [5, 6])
+
+
+def test_reports_of_the_earlier_job_count_where_its_points_do() -> None:
+    text = "Ships sail far [Data: Reports (1)]."
+    earlier = good(("Ships sail far", 80, [1]), ids=[1, 2, 3])
+    again = build([earlier, bad(), good(ids=[3, 4])], text, again="first", earlier=1).account
+    assert again.reports == ReportsAccount(selected=6, cited=1, silent=[3, 4, 2], unread=[5, 6])
+    failed = build([earlier, BatchOutcome("failed", [3, 4, 5, 6])], text, again="first", earlier=1).account
+    assert failed.reports.silent == [3, 2]  # it was read the first time
 
 
 def test_four_of_four_failing_is_failed_and_never_an_apology() -> None:
@@ -294,9 +332,11 @@ def test_all_empty_is_no_data_without_a_reduce_call() -> None:
 
 
 def test_no_data_counts_in_words_and_names_what_was_read() -> None:
-    one = build([good()], None, selection=SelectionOptions(strategy="budget", budget_reports=2)).answer
+    two = SelectionOptions(strategy="budget", budget_reports=2)
+    one = build([good(ids=select(VIEW, two, "q").ids)], None, selection=two).answer
     assert "Read without an error: 1 batch (2 reports)." in one
-    texts = build([good(), good()], None, selection=SelectionOptions(strategy="texts")).answer
+    units = SelectionOptions(strategy="texts")
+    texts = build([good(ids=range(3)), good(ids=range(3, 7))], None, selection=units).answer
     assert texts.startswith("The text units that were read hold nothing")
     assert "2 batches (7 text units)" in texts
 
@@ -403,7 +443,8 @@ def test_the_sums_close_whatever_happens(outcomes: list[BatchOutcome], text: str
     assert points.used + points.dropped + points.zero + points.duplicate == points.produced == len(answer.points)
     assert points.in_answer == sum(p.in_answer for p in answer.points) <= points.used
     assert citations.verified + citations.unverified == citations.total == len(answer.citations)
-    assert account.reports.cited + len(account.reports.silent) == account.reports.selected
+    reports = account.reports
+    assert reports.cited + len(reports.silent) + len(reports.unread) == reports.selected
     failed = [o for o in outcomes if o.status == "failed"]
     if failed and len(failed) == len(outcomes):
         assert answer.status == "failed"

@@ -17,7 +17,6 @@ from communitree_shared.results import (
     QuerySeconds,
     QuerySettings,
     QueryStatus,
-    ReportsAccount,
     Usage,
 )
 from communitree_shared.settings import EXTRACTIVE
@@ -25,6 +24,7 @@ from communitree_workers.query.causes import cause_in
 from communitree_workers.query.citations import Checked, Resolver, check, cite, mark_in_answer
 from communitree_workers.query.phrases import say
 from communitree_workers.query.points import BatchOutcome, Gathered
+from communitree_workers.query.read import coverage_read, ids_read, reports_account
 from communitree_workers.query.select.common import Selected
 
 
@@ -46,7 +46,10 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Header:
-    """What an answer says about its job. `again`: the job whose silent reports it has read again."""
+    """What an answer says about its job.
+
+    `again`: the job whose silent reports it has read again; `earlier`: so many of the first batches are that job's.
+    """
 
     job_id: str
     question: str
@@ -58,6 +61,7 @@ class Header:
     settings: QuerySettings = field(default_factory=QuerySettings)
     warnings: Sequence[str] = ()
     again: str = ""
+    earlier: int = 0
 
 
 def status_of(outcomes: Sequence[BatchOutcome], *, cancelled: bool = False) -> QueryStatus:
@@ -114,10 +118,11 @@ def build_answer(
             if point.used:
                 point.why_not = say("not.no_reduce", language)
     citations = cite(checked, resolver, selected.kind)
+    read = ids_read(outcomes[: header.earlier]) | ids_read(outcomes[header.earlier :])
     account = Account(
         selection=selected.selection,
-        coverage=selected.coverage,
-        reports=_reports(selected, gathered),
+        coverage=coverage_read(resolver.view, selected, read),
+        reports=reports_account(selected, read, gathered),
         batches=_batches(outcomes),
         points=PointsAccount(
             produced=len(gathered.points),
@@ -151,12 +156,6 @@ def build_answer(
         points=gathered.points,
         account=account,
     )
-
-
-def _reports(selected: Selected, gathered: Gathered) -> ReportsAccount:
-    cited = {id for point in gathered.points for id in point.reports}
-    silent = [id for id in selected.ids if id not in cited]
-    return ReportsAccount(selected=len(selected.ids), cited=len(selected.ids) - len(silent), silent=silent)
 
 
 def _batches(outcomes: Sequence[BatchOutcome]) -> BatchesAccount:
@@ -247,4 +246,6 @@ def _warnings(header: Header, account: Account, reduced: Reduced, status: QueryS
     helps = not built_in and not header.again and account.selection.strategy != "texts"
     if account.reports.silent and status in ("answered", "partial") and helps:
         out.append(say("warn.silent", language, count=len(account.reports.silent), job=header.job_id))
+    if account.reports.unread and status == "partial" and account.selection.strategy != "texts":
+        out.append(say("warn.unread", language, count=len(account.reports.unread), job=header.job_id))
     return out

@@ -102,8 +102,9 @@ class Reducing:
             self.usage["rate"] = rating_usage(context)
         if self.options.history:
             self.usage["rewrite"] = rewriting_usage(context, self.options)
-        if self.options.again:
-            self.outcomes = [*self._earlier(), *self.outcomes]
+        earlier = self._earlier() if self.options.again else []
+        self.earlier = len(earlier)
+        self.outcomes = [*earlier, *self.outcomes]
         self.ranks = self._ranks()
         self.gathered: Gathered = gather_points(self.outcomes, self.ranks, self.language)
         self.name = "Sources" if self.selected.kind == "sources" else self.options.batch.context_name
@@ -296,17 +297,15 @@ class Reducing:
     def build(self, reduced: Reduced, record: dict[str, str], stages: Stages) -> Answer:
         """Return the answer with its account."""
         header = Header(
-            job_id=self.context.message.job,
-            question=self.request.question,
-            corpus=self.request.corpus,
-            version=self.request.version,
+            self.context.message.job, self.request.question, self.request.corpus, self.request.version,
             standalone_question=self.question if self.options.history else "",
             usage=self.usage,
             warnings=self._notes(),
             again=self.options.again,
+            earlier=self.earlier,
             seconds=seconds(record, stages),
             settings=QuerySettings(models={k: self.models[k] for k in ("map", "reduce")}, seed=self.options.seed),
-        )
+        )  # fmt: skip
         return build_answer(
             header, self.selected, self.outcomes, self.gathered, reduced, Resolver(self.view, self._sources()),
             language=self.language, context=self.name,

@@ -42,7 +42,7 @@ def _without_text(context: UnitContext, why: dict[str, str]) -> Answer:
     header = Header(
         context.message.job, request.question, request.corpus, request.version,
         standalone_question=state.question if state.options.history else "", usage=state.usage,
-        seconds=seconds(record, stages), warnings=[why["message"]],
+        seconds=seconds(record, stages), warnings=[why["message"]], again=state.options.again, earlier=state.earlier,
     )  # fmt: skip
     return build_answer(
         header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),

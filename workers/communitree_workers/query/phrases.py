@@ -45,12 +45,13 @@ _PHRASES: dict[str, tuple[str, str]] = {
     ),
     "why.leaves": ("the finest reports of every branch, without a limit", "每个分支最细的报告，不设上限"),
     "why.coverage": (
-        "the fewest tokens whose reports read {share:.0%} of the corpus",
-        "用最少的词元读到语料的 {share:.0%}",
+        "the fewest tokens whose reports' own evidence has {share:.0%} of the corpus's mass",
+        "用最少的词元，使所选报告自身的依据占语料总量的 {share:.0%}",
     ),
     "why.coverage_short": (
-        "even all reports together read less than {share:.0%} of the corpus: those that read the most are taken",
-        "全部报告合起来也读不到语料的 {share:.0%}：取读得最多的那些",
+        "even the own evidence of all reports has less than {share:.0%} of the corpus's mass: those with the most are "
+        "taken",
+        "全部报告自身的依据合起来也不到语料总量的 {share:.0%}：取最多的那些",
     ),
     "why.frontier": (
         "each entity once: communities of level {level} and the leaves above",
@@ -155,6 +156,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "`ask --again {job}` reads {count:silent report|silent reports} once more, in smaller batches.",
         "有 {count} 份报告没有被任何要点引用；可用 `ask --again {job}` 以更小的批次再读一遍。",
     ),
+    "warn.unread": (
+        "`ask --again {job}` reads {count:report|reports} whose batch failed.",
+        "有 {count} 份报告因所在批次失败而未读；可用 `ask --again {job}` 读取。",
+    ),
     "warn.audit": (
         "Audit: {sample:pruned community was|pruned communities were} read all the same; "
         "{count:point rests|points rest} on them alone or in part.",
@@ -173,9 +178,9 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "抽查：没有社区被剪去，因此无可抽查。",
     ),
     "why.again": (
-        "the {count:silent report|silent reports} of job {job}, read again in smaller batches; "
-        "its points, batches and coverage count here, too",
-        "以更小的批次重读任务 {job} 中 {count} 份未被引用的报告；该任务的要点、批次和覆盖率也计入此处",
+        "the {count:silent or unread report|silent or unread reports} of job {job}, in smaller batches; "
+        "its reports, points, batches and coverage count here, too",
+        "以更小的批次重读任务 {job} 中 {count} 份未被引用或未读的报告；该任务的报告、要点、批次和覆盖率也计入此处",
     ),
     "warn.words_missing": (
         "No report of the corpus has these words of the question: {words}.",
