@@ -40,7 +40,10 @@ def ask(stack: Stack, *words: str) -> tuple[int, dict[str, Any]]:
     sums_close(account)
     selection = account["selection"]
     told = account["coverage"]["entities"] + selection["pruned"]["entities"] + selection["left_out"]["entities"]
-    assert told == pytest.approx(1.0, abs=1e-4), "all that is not read is named"
+    if account["batches"]["failed"]:  # what these held is named as unread, and covered by nothing
+        assert told < 1
+    else:
+        assert told == pytest.approx(1.0, abs=1e-4), "all that is not read is named"
     assert selection["budget"]["calls"] == account["llm"]["by_stage"]["rate"]["calls"]
     return done.code, answer
 
