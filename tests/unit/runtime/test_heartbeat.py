@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,7 @@ class Ledger:
     """Counts beats."""
 
     def __init__(self) -> None:
-        self.redis = SimpleNamespace(time=lambda: (1, 0), zadd=lambda *_, **__: None)
+        self.redis = SimpleNamespace(time=lambda: (int(time.time()), 0), zadd=lambda *_, **__: None)
         self.renewed: list[list[str]] = []
         self.beaten = threading.Event()
 
