@@ -225,10 +225,14 @@ class ReportRows:
         weighed, ranked = options.include_community_weight, options.include_community_rank
         weight = {w: weight_cell(w, view.heaviest, options) + between if weighed else "" for w in set(self.weights)}
         rank = {r: rank_cell(r) + between if ranked else "" for r in set(self.ranks)}
+        titles = [view.titles[node] for node in nodes]
+        together = "".join(titles)  # as in `cells`
+        plain = together.isprintable() and not any(map(together.__contains__, ('"', *between)))
+        titles = list(map(str.strip, titles)) if plain else [cell(title, between) for title in titles]
         self._fronts = [
-            f"{id}{between}{cell(view.titles[node], between)}{between}{level}{between}{weight[w]}{rank[r]}".encode()
-            for id, node, level, w, r in zip(
-                ids, nodes, view.level[nodes].tolist(), self.weights, self.ranks, strict=True
+            f"{id}{between}{title}{between}{level}{between}{weight[w]}{rank[r]}".encode()
+            for id, title, level, w, r in zip(
+                ids, titles, view.level[nodes].tolist(), self.weights, self.ranks, strict=True
             )
         ]
 
