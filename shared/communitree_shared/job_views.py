@@ -9,13 +9,11 @@ from pydantic import BaseModel, ConfigDict
 from communitree_shared.results import Usage
 
 
-class _View(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class JobRow(_View):
+class JobRow(BaseModel):
     """A job in a list. Times in unix seconds; None: not yet. `question`: its first 200 characters."""
 
+    model_config = ConfigDict(extra="ignore")
+
     job_id: str
     kind: Literal["corpus", "query"]
     status: str
@@ -26,20 +24,12 @@ class JobRow(_View):
     ended: float | None = None
 
 
-class JobView(_View):
+class JobView(JobRow):
     """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now.
 
-    Times in unix seconds; None: not yet. `llm`: what an ended job took; None: it has no result (yet), or is a plan.
+    `question`: whole, once the job has ended. `llm`: what an ended job took; None: it has no result, or is a plan.
     """
 
-    job_id: str
-    kind: Literal["corpus", "query"]
-    status: str
-    corpus: str = ""
-    question: str = ""
-    created: float | None = None
-    started: float | None = None
-    ended: float | None = None
     llm: Usage | None = None
     progress: dict[str, Any] = {}
     waits: dict[str, Any] | None = None
