@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from communitree_shared import rediskeys as rk
-from communitree_shared.errors import UsageError
+from communitree_shared.errors import CorpusNotFound, JobNotFound, UsageError
 from communitree_shared.keys import safe_id
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.messages import LeftOut
 from communitree_shared.options import IndexOptions, QueryOptions
+
+#: States in which nothing is left to do.
+_WELL = {"published", "answered", "no_data", "done"}
 
 
 def resume(jobs: Jobs, job: str) -> str:
@@ -22,7 +24,7 @@ def resume(jobs: Jobs, job: str) -> str:
     state = jobs.record(job).get("state", "")
     if state in {"queued", "running"}:
         return job
-    if state in {"published", "answered", "no_data", "done"}:
+    if state in _WELL:
         raise UsageError(f"Job {job} is {state}: there is nothing left to do.")
     request = jobs.store.get_json(jobs.keys.job(safe_id(job, "job"), "request.json"))
     if request["kind"] == "corpus":
@@ -40,12 +42,17 @@ def dead_letters(jobs: Jobs, limit: int) -> list[dict[str, Any]]:
 
 
 def redrive(jobs: Jobs) -> list[str]:
-    """Resume the jobs of all dead letters and clear these; return the jobs."""
+    """Resume the jobs of all dead letters; return them. Letters of a job that is refused just now are kept."""
     letters = dead_letters(jobs, 10_000)
-    resumed = []
+    resumed, kept = [], set()
     for job in sorted({str(letter["job"]) for letter in letters}):
-        with contextlib.suppress(UsageError):  # its corpus was deleted, or it has ended well since
+        try:
             resumed.append(resume(jobs, job))
-    if letters:
-        jobs.ledger.redis.xdel(rk.dead_letters(jobs.tenant), *[letter["id"] for letter in letters])
+        except (CorpusNotFound, JobNotFound):
+            pass  # there is nothing left to resume
+        except UsageError:
+            if jobs.record(job).get("state") not in _WELL:
+                kept.add(job)
+    if done := [letter["id"] for letter in letters if str(letter["job"]) not in kept]:
+        jobs.ledger.redis.xdel(rk.dead_letters(jobs.tenant), *done)
     return resumed
