@@ -24,9 +24,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from communitree_shared.contract.options import ExtractOptions, ReadOptions
+from communitree_shared.contract.tables import ENTITIES, TEXT_UNITS
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ExtractOptions, ReadOptions
-from communitree_shared.tables import ENTITIES, TEXT_UNITS
 from communitree_workers.corpus import extract_builtin, extract_spacy
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.ingest import ingest

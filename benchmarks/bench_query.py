@@ -26,7 +26,7 @@ from typing import Any
 import psutil
 
 from communitree.client import Client
-from communitree_shared.options import BatchOptions, IndexOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.options import BatchOptions, IndexOptions, QueryOptions, SelectionOptions
 from queries import Provider, cpu_of, has_peer, peer, provider
 from support.wards import write_index
 

@@ -28,9 +28,9 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from communitree_shared import tables as names
 from communitree_shared import tokens
-from communitree_shared.options import ClusterOptions, ReportOptions
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ClusterOptions, ReportOptions
 from communitree_workers.cluster.core import build
 from communitree_workers.report import rows
 from communitree_workers.report.evidence import EvidenceBuilder

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from communitree.client import Client
-from communitree_shared.options import IndexOptions, QueryOptions, SelectionOptions
-from communitree_shared.results import Answer
+from communitree_shared.contract.options import IndexOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.results import Answer
 from queries import has_peer, peer, provider
 from support.stack import running_stack
 from support.wards import FACT, facts, write_index

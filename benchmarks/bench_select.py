@@ -25,9 +25,9 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from communitree_shared.keys import Keys
-from communitree_shared.options import AnswerOptions, BatchOptions, QueryOptions, SelectionOptions
-from communitree_shared.tables import COMMUNITY_REPORTS
+from communitree_shared.contract.options import AnswerOptions, BatchOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.tables import COMMUNITY_REPORTS
+from communitree_shared.objects.keys import Keys
 from communitree_shared.tokens import count, encoding
 from communitree_workers.query import shell
 from communitree_workers.query.blocks import build_blocks

@@ -73,7 +73,7 @@ def make(folder: Path, entities: int) -> dict[str, Any]:
 
 def ours_cluster(folder: Path) -> dict[str, Any]:
     """Measure the clusterer: edges in memory to level-0 communities and subtrees."""
-    from communitree_shared.options import ClusterOptions
+    from communitree_shared.contract.options import ClusterOptions
     from communitree_workers.cluster.core import prepare, split_roots
     from communitree_workers.cluster.tree import subtrees
 
@@ -85,7 +85,7 @@ def ours_cluster(folder: Path) -> dict[str, Any]:
 
 def ours_stage(folder: Path) -> dict[str, Any]:
     """Measure the whole stage."""
-    from communitree_shared.options import ClusterOptions
+    from communitree_shared.contract.options import ClusterOptions
     from communitree_workers.cluster.core import build
 
     tables = _tables(folder)
@@ -111,7 +111,7 @@ def peer_cluster(folder: Path) -> dict[str, Any]:
     from graphrag.graphs.hierarchical_leiden import hierarchical_leiden
     from graphrag.index.operations.cluster_graph import cluster_graph
 
-    from communitree_shared.options import ClusterOptions
+    from communitree_shared.contract.options import ClusterOptions
     from communitree_workers.cluster.core import prepare
     from communitree_workers.cluster.measure import modularity
 

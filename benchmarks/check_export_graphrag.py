@@ -16,8 +16,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from communitree_shared.options import ClusterOptions, IndexOptions
-from communitree_shared.tables import COMMUNITIES, COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.options import ClusterOptions, IndexOptions
+from communitree_shared.contract.tables import (
+    COMMUNITIES,
+    COMMUNITY_REPORTS,
+    COVARIATES,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+)
 from communitree_workers.cluster.adopt import adopt
 from communitree_workers.corpus.export import export
 from communitree_workers.corpus.graph_import import read_graph

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.tables import DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster.graph import distinct, distinct_pairs
 from communitree_workers.tables import io
 from communitree_workers.tables.columns import to_lists

@@ -23,8 +23,8 @@ for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FOR
 from pydantic import BaseModel, SecretStr  # noqa: E402
 from settings_texts import TEXTS  # noqa: E402
 
-from communitree_shared import ask_defaults, index_plan, job_views, messages, results  # noqa: E402
-from communitree_shared.options import QueryOptions, field_of, limits  # noqa: E402
+from communitree_shared.contract import ask_defaults, index_plan, job_views, messages, results  # noqa: E402
+from communitree_shared.contract.options import QueryOptions, field_of, limits  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent

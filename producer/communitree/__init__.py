@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from communitree.aio import AsyncClient
     from communitree.client import Client
     from communitree.events import Restart
-    from communitree_shared.options import IndexOptions, QueryOptions
+    from communitree_shared.contract.options import IndexOptions, QueryOptions
     from communitree_shared.settings import Settings
 
 __all__ = ["AsyncClient", "Client", "IndexOptions", "QueryOptions", "Restart", "Settings"]
@@ -16,8 +16,8 @@ __all__ = ["AsyncClient", "Client", "IndexOptions", "QueryOptions", "Restart", "
 _WHERE = {
     "AsyncClient": "communitree.aio",
     "Client": "communitree.client",
-    "IndexOptions": "communitree_shared.options",
-    "QueryOptions": "communitree_shared.options",
+    "IndexOptions": "communitree_shared.contract.options",
+    "QueryOptions": "communitree_shared.contract.options",
     "Restart": "communitree.events",
     "Settings": "communitree_shared.settings",
 }

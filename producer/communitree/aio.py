@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from communitree.client import Client, Source
 from communitree.events import Event, Restart
 from communitree.sources import Gathered
+from communitree_shared.contract.index_plan import IndexPlan
+from communitree_shared.contract.job_views import JobRow, JobView
+from communitree_shared.contract.options import IndexOptions, QueryOptions
+from communitree_shared.contract.results import Answer, IndexResult, Plan, Tree
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.index_plan import IndexPlan
-from communitree_shared.job_views import JobRow, JobView
 from communitree_shared.ledger.jobs import Submitted
-from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, Plan, Tree
 from communitree_shared.settings import Settings
 
 T = TypeVar("T")

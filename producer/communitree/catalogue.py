@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from communitree.deleting import forget
-from communitree_shared import rediskeys as rk
 from communitree_shared.errors import CorpusBusy, CorpusNotFound
-from communitree_shared.keys import corpus_name, decode_name, encode_name
 from communitree_shared.ledger.jobs import ENDED, Jobs
+from communitree_shared.objects.keys import corpus_name, decode_name, encode_name
+from communitree_shared.redis_server import rediskeys as rk
 
 
 def corpora(jobs: Jobs) -> list[dict[str, Any]]:

@@ -20,19 +20,19 @@ from communitree.looks import export, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
-from communitree_shared import ask_defaults, corpus_settings
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import close, redis_client
+from communitree_shared.contract import ask_defaults, corpus_settings
+from communitree_shared.contract.index_plan import IndexPlan
+from communitree_shared.contract.job_views import JobRow, JobView
+from communitree_shared.contract.options import IndexOptions, QueryOptions
+from communitree_shared.contract.results import Answer, IndexResult, Plan, Tree
 from communitree_shared.errors import UsageError
-from communitree_shared.index_plan import IndexPlan
-from communitree_shared.job_views import JobRow, JobView
-from communitree_shared.keys import corpus_name
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
-from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult, Plan, Tree
+from communitree_shared.objects.keys import corpus_name
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import close, redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 Source = str | os.PathLike[str]
 

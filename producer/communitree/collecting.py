@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from communitree_shared import clock
-from communitree_shared import rediskeys as rk
-from communitree_shared.keys import decode_name
 from communitree_shared.ledger.jobs import ENDED, Jobs
+from communitree_shared.objects.keys import decode_name
+from communitree_shared.redis_server import rediskeys as rk
 
 
 @dataclass

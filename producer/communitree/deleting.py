@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from communitree.collecting import open_jobs
-from communitree_shared import rediskeys as rk
 from communitree_shared.errors import InfrastructureError
-from communitree_shared.keys import encode_name
 from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.objects.keys import encode_name
+from communitree_shared.redis_server import rediskeys as rk
 
 _AT_ONCE = 16
 

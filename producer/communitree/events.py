@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from communitree_shared.contract.results import Answer
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.jobs import ENDED, Jobs
-from communitree_shared.results import Answer
 
 #: The last event of every job.
 ENDED_EVENT = "job.ended"

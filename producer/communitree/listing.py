@@ -7,12 +7,12 @@ from typing import Any
 
 from communitree.events import past
 from communitree.outcome import as_error
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import memory_fault, where_of
+from communitree_shared.contract.job_views import JobRow, JobView
+from communitree_shared.contract.results import Usage
 from communitree_shared.errors import UsageError
-from communitree_shared.job_views import JobRow, JobView
 from communitree_shared.ledger.jobs import ENDED, Jobs
-from communitree_shared.results import Usage
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import memory_fault, where_of
 
 _COUNTS = ("level", "total", "done", "failed", "released")
 

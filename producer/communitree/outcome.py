@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from communitree_shared.contract.index_plan import IndexPlan
+from communitree_shared.contract.results import Answer, IndexResult
 from communitree_shared.errors import CommunitreeError, ResultGone
-from communitree_shared.index_plan import IndexPlan
 from communitree_shared.ledger.ends import Outcomes, error_of, without_result
-from communitree_shared.results import Answer, IndexResult
 
 
 def as_error(raw: Mapping[str, Any] | None, record: Mapping[str, str], what: str) -> CommunitreeError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.messages import LeftOut
+from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import CorpusNotFound, JobNotFound, UsageError
-from communitree_shared.keys import safe_id
 from communitree_shared.ledger.jobs import Jobs
-from communitree_shared.messages import LeftOut
-from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.objects.keys import safe_id
+from communitree_shared.redis_server import rediskeys as rk
 
 #: States in which nothing is left to do.
 _WELL = {"published", "answered", "no_data", "done"}

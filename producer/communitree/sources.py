@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from communitree_shared.contract.messages import LeftOut
 from communitree_shared.errors import BadInput, UsageError
-from communitree_shared.messages import LeftOut
 
 #: Ends of file names that are never text or tables; reading and uploading them would only cost time.
 _NEVER = frozenset(

@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 from communitree.sources import Document
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import Keys
-from communitree_shared.store import Store
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
 
 _AT_ONCE = 8
 

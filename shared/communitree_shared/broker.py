@@ -20,11 +20,11 @@ from kombu.pools import ProducerPool
 from kombu.transport.redis import Channel
 
 from communitree_shared import clock, crash
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import address
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.faults import of_redis
 from communitree_shared.ledger.client import Ledger, Outgoing
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import address
 from communitree_shared.settings import Settings
 
 if TYPE_CHECKING:

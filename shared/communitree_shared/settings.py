@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from communitree_shared import ask_defaults
+from communitree_shared.contract import ask_defaults
 from communitree_shared.errors import UsageError
 
 #: Stages that may call a model, each with settings of its own.

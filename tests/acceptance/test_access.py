@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from communitree.client import Client
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.options import QueryOptions
 from communitree_shared.errors import CorpusNotFound, JobNotFound, UsageError
-from communitree_shared.options import QueryOptions
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
 from support.fleet import until
 from support.provider import Provider

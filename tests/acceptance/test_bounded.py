@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from communitree.client import Client
+from communitree_shared.contract.results import IndexResult
 from communitree_shared.errors import ResultGone
-from communitree_shared.results import IndexResult
 from support.oracles import unowned
 from support.provider import Provider
 from support.stack import Stack

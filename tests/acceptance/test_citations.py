@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from communitree.aio import AsyncClient
 from communitree.events import Restart
-from communitree_shared.options import AnswerOptions, QueryOptions, SelectionOptions
-from communitree_shared.results import Answer
+from communitree_shared.contract.options import AnswerOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.results import Answer
 from communitree_shared.settings import Settings
 from support.provider import Provider
 from support.stack import Stack

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from communitree.sources import gather
-from communitree_shared.options import ExtractOptions, IndexOptions, ReadOptions
+from communitree_shared.contract.options import ExtractOptions, IndexOptions, ReadOptions
 from communitree_shared.tokens import count
 from support.provider import Provider
 from support.stack import FAST, Stack, running_stack

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from communitree.client import Client
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.messages import CorpusRequest, LookRequest, QueryRequest
+from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.ledger.entry import entry
-from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
-from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.redis_server import rediskeys as rk
 from support.fleet import until
 from support.fuzz import ODD, bad_files, entries, envelopes
 from support.stack import Stack, running_stack

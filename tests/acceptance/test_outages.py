@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import IndexResult
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import IndexResult
 from support.fleet import running_fleet, until
 from support.outages import Lines, running_lines
 

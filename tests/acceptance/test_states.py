@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from communitree.events import Restart
-from communitree_shared.options import AnswerOptions, QueryOptions, SelectionOptions
-from communitree_shared.results import Answer
+from communitree_shared.contract.options import AnswerOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.results import Answer
 from support.oracles import sums_close
 from support.provider import Provider
 from support.stack import Stack

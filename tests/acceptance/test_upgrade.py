@@ -13,10 +13,10 @@ import pytest
 
 from communitree.client import Client
 from communitree.embedded.servers import Servers
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.messages import QUEUE_PREFIX, QUEUES
+from communitree_shared.contract.options import QueryOptions
 from communitree_shared.errors import IntegrityError
-from communitree_shared.messages import QUEUE_PREFIX, QUEUES
-from communitree_shared.options import QueryOptions
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
 from support.fleet import Fleet, running_fleet, until
 from support.provider import Provider

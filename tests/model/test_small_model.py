@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from communitree_shared.contract.options import AnswerOptions, ReportOptions
 from communitree_shared.errors import ContextTooLong, ModelError
-from communitree_shared.options import AnswerOptions, ReportOptions
 from communitree_shared.settings import Settings
 from communitree_workers.model.client import CallContext, ChatRequest, ModelClient
 from communitree_workers.query.batch import Batch

@@ -20,11 +20,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from communitree.embedded.servers import Servers
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import redis_client
-from communitree_shared.keys import Keys
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 T = "default"
 TESTS = Path(__file__).resolve().parents[1]

@@ -23,7 +23,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from communitree.client import Client
-from communitree_shared.options import BatchOptions, IndexOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.options import BatchOptions, IndexOptions, QueryOptions, SelectionOptions
 from support.provider import Provider, fake_provider
 from support.stack import FAST, Stack, running_stack
 from support.topics import write_topics

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from communitree_shared import rediskeys as rk
+from communitree_shared.redis_server import rediskeys as rk
 from support.fleet import until
 from support.fuzz import entries, envelopes
 from support.stack import FAST, running_stack

@@ -10,7 +10,7 @@ import pytest
 
 from communitree.client import Client
 from communitree.embedded.servers import Servers
-from communitree_shared.options import BatchOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.options import BatchOptions, QueryOptions, SelectionOptions
 from communitree_shared.settings import Settings
 from support.fleet import Fleet, running_fleet
 from support.provider import Provider, fake_provider

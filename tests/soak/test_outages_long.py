@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from communitree_shared.results import IndexResult
+from communitree_shared.contract.results import IndexResult
 from support.outages import Lines, running_lines
 
 SECONDS = 60.0

@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from communitree.client import Client
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.options import QueryOptions, SelectionOptions
+from communitree_shared.contract.results import IndexResult
 from communitree_shared.errors import AdmissionRefused, CommunitreeError, CorpusNotFound, JobNotFound
-from communitree_shared.options import QueryOptions, SelectionOptions
-from communitree_shared.results import IndexResult
+from communitree_shared.redis_server import rediskeys as rk
 from support.fleet import until
 from support.oracles import one_commit, sums_close
 from support.provider import Provider

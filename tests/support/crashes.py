@@ -17,12 +17,19 @@ from pydoc_data.topics import topics
 from typing import Any
 
 from communitree.client import Client
-from communitree_shared import rediskeys as rk
-from communitree_shared.keys import Keys
+from communitree_shared.contract.options import (
+    BatchOptions,
+    ClusterOptions,
+    IndexOptions,
+    QueryOptions,
+    SelectionOptions,
+    Turn,
+)
+from communitree_shared.contract.results import Answer
+from communitree_shared.contract.tables import COLUMNS
 from communitree_shared.ledger.jobs import ENDED
-from communitree_shared.options import BatchOptions, ClusterOptions, IndexOptions, QueryOptions, SelectionOptions, Turn
-from communitree_shared.results import Answer
-from communitree_shared.tables import COLUMNS
+from communitree_shared.objects.keys import Keys
+from communitree_shared.redis_server import rediskeys as rk
 from support.oracles import levels_in_order, one_commit, reports_close, sums_close
 from support.provider import Provider, fake_provider
 from support.stack import FAST, Stack, running_stack

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from communitree_shared.messages import QUEUE_PREFIX, QUEUES, TASKS
+from communitree_shared.contract.messages import QUEUE_PREFIX, QUEUES, TASKS
 
 #: Values that stand where others are expected.
 ODD: tuple[Any, ...] = (

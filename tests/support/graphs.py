@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from communitree_shared.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.tables.io import Tables, from_rows
 
 Edge = tuple[str, str, float | None]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
 from communitree_shared.ledger import Ledger
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_workers.runtime.intake import Intake
 
 if __name__ == "__main__":

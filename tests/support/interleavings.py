@@ -8,12 +8,12 @@ import threading
 from collections import Counter
 from typing import Any
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import redis_client
+from communitree_shared.contract.messages import Unit
 from communitree_shared.ledger import Ledger, Stage, Step
 from communitree_shared.ledger.client import Arrival
 from communitree_shared.ledger.entry import finish_spec
-from communitree_shared.messages import Unit
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
 
 T = "default"

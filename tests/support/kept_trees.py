@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_workers.tables.io import Tables, empty, from_rows
 
 

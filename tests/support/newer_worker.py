@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from communitree_shared import messages
+from communitree_shared.contract import messages
 
 messages.VERSION += 1
 messages.Message.model_fields["v"].default = messages.VERSION

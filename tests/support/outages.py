@@ -13,7 +13,7 @@ import redis
 
 from communitree.client import Client
 from communitree.embedded.servers import Servers
-from communitree_shared import rediskeys as rk
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
 from support.fleet import Fleet, running_fleet, until
 from support.provider import Provider, fake_provider

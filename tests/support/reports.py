@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from communitree_shared.options import ReportOptions
+from communitree_shared.contract.options import ReportOptions
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.extractive import write_report
 from communitree_workers.report.records import ChildReport, Evidence, Report

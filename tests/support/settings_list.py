@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from communitree_shared import ask_defaults
+from communitree_shared.contract import ask_defaults
 from communitree_shared.settings import MODEL_STAGES, Settings
 
 PREFIX = "COMMUNITREE_"

@@ -2,7 +2,7 @@
 
 import io
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.documents import Document, Problem, Source
 from communitree_workers.corpus.readers import read_documents
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_workers.tables.io import Tables, from_rows
 
 _WORDS = {

@@ -12,9 +12,9 @@ from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
 from communitree.cli.values import seconds, share
-from communitree_shared import ask_defaults
+from communitree_shared.contract import ask_defaults
+from communitree_shared.contract.options import QueryOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import QueryOptions
 
 FLAGS = Flags(
     QueryOptions,

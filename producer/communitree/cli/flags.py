@@ -11,8 +11,8 @@ import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from communitree_shared.contract.options import fault, field_of
 from communitree_shared.errors import UsageError
-from communitree_shared.options import fault, field_of
 
 _SIMPLE = (str, int, float, bool)
 

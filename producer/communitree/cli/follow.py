@@ -15,9 +15,9 @@ from communitree.client import Client
 from communitree.events import DELTA_EVENT, RESTART_EVENT, Event
 from communitree.outcome import as_error
 from communitree.render.progress import Progress
+from communitree_shared.contract.index_plan import IndexPlan
+from communitree_shared.contract.results import EXIT_CODES, Answer, IndexResult
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.index_plan import IndexPlan
-from communitree_shared.results import EXIT_CODES, Answer, IndexResult
 
 #: A job that no worker has taken after so many seconds probably has none (one that just starts needs a few).
 _UNTAKEN = 20.0

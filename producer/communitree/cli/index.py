@@ -10,7 +10,7 @@ import typer
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, command, say, show, to_stdout
 from communitree.cli.prompts import OF_INDEX, read_prompts
-from communitree_shared.options import IndexOptions
+from communitree_shared.contract.options import IndexOptions
 
 if TYPE_CHECKING:
     from communitree.client import Client
@@ -111,7 +111,7 @@ def index(
     from communitree.client import Client
     from communitree.render.numbers import plural
     from communitree.sources import gather
-    from communitree_shared.results import IndexResult
+    from communitree_shared.contract.results import IndexResult
     from communitree_shared.settings import Settings
 
     gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
@@ -157,7 +157,7 @@ def index(
 def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions, as_json: bool) -> int:
     from communitree.cli.follow import follow_any
     from communitree.render.index import index_plan
-    from communitree_shared.results import EXIT_CODES
+    from communitree_shared.contract.results import EXIT_CODES
 
     job = client.submit_index(gathered, corpus, options.model_copy(update={"plan_only": True}), progress=_uploaded)
     if not follow_any(client, job):  # Ctrl-C

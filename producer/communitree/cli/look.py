@@ -128,7 +128,7 @@ def delete(
 
     from communitree.catalogue import not_there
     from communitree.client import Client
-    from communitree_shared.keys import corpus_name
+    from communitree_shared.objects.keys import corpus_name
 
     with Client() as client:
         if not yes:

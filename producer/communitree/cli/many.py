@@ -15,10 +15,10 @@ from communitree.cli.follow import exit_code
 from communitree.cli.output import say, say_error, show
 from communitree.client import Client
 from communitree.render.answer import answer_parts
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Answer
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger.jobs import Submitted
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Answer
 
 #: Questions that are open at a time: enough to keep workers busy, few enough to leave room for others.
 _OPEN = 16

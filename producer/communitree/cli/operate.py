@@ -48,8 +48,8 @@ def job(
     from communitree.render.answer import answer_parts
     from communitree.render.index import index_plan, index_result
     from communitree.render.lists import job_parts
-    from communitree_shared.index_plan import IndexPlan
-    from communitree_shared.results import Answer
+    from communitree_shared.contract.index_plan import IndexPlan
+    from communitree_shared.contract.results import Answer
 
     with Client() as client:
         if not (follow or result):

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from communitree.render.numbers import listed, money, seconds, share, shorten
 from communitree.render.words import say
+from communitree_shared.contract.results import Account, Answer, Citation, Coverage, Plan, Point, Selection
 from communitree_shared.languages import language
-from communitree_shared.results import Account, Answer, Citation, Coverage, Plan, Point, Selection
 
 _STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "failed": "red", "cancelled": "red"}
 

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share
-from communitree_shared.index_plan import IndexPlan
-from communitree_shared.results import IndexResult
+from communitree_shared.contract.index_plan import IndexPlan
+from communitree_shared.contract.results import IndexResult
 
 
 def index_result(result: IndexResult) -> list[RenderableType]:

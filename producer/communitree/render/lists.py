@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share, shorten
-from communitree_shared.job_views import JobRow, JobView
+from communitree_shared.contract.job_views import JobRow, JobView
 
 #: A job of these states has made its result.
 _GOOD = ("answered", "published", "no_data", "done", "partial")

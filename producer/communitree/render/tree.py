@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree as RichTree
 
 from communitree.render.numbers import plural, shorten
-from communitree_shared.results import Tree, TreeCommunity
+from communitree_shared.contract.results import Tree, TreeCommunity
 
 
 def level_table(tree: Tree) -> Table:

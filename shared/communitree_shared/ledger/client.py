@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 import redis
 
 from communitree_shared import crash
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import where_of
 from communitree_shared.errors import IntegrityError, ServerRefuses
 from communitree_shared.faults import of_redis
 from communitree_shared.ledger.query import QueryLedger
 from communitree_shared.ledger.stages import Stage, Step, compact
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import where_of
 from communitree_shared.trouble import trouble_with
 
 T = TypeVar("T")

@@ -16,12 +16,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from communitree_shared import clock
-from communitree_shared import rediskeys as rk
-from communitree_shared.errors import InfrastructureError
-from communitree_shared.keys import Keys
-from communitree_shared.languages import is_chinese, language
-from communitree_shared.ledger.client import Ledger
-from communitree_shared.results import (
+from communitree_shared.contract.results import (
     Account,
     Answer,
     BatchesAccount,
@@ -31,7 +26,12 @@ from communitree_shared.results import (
     Selection,
     Usage,
 )
-from communitree_shared.store import Store
+from communitree_shared.errors import InfrastructureError
+from communitree_shared.languages import is_chinese, language
+from communitree_shared.ledger.client import Ledger
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
 
 log = logging.getLogger(__name__)
 

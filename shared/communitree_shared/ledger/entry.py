@@ -6,11 +6,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.keys import encode_name
+from communitree_shared.contract.messages import CorpusRequest, LookRequest, QueryRequest
+from communitree_shared.contract.options import QueryOptions
 from communitree_shared.ledger.stages import Step
-from communitree_shared.messages import CorpusRequest, LookRequest, QueryRequest
-from communitree_shared.options import QueryOptions
+from communitree_shared.objects.keys import encode_name
+from communitree_shared.redis_server import rediskeys as rk
 
 Request = CorpusRequest | QueryRequest | LookRequest
 

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from communitree_shared import ask_defaults, clock, corpus_settings
-from communitree_shared import rediskeys as rk
-from communitree_shared.again import silent_of
+from communitree_shared import clock
 from communitree_shared.broker import Publisher
+from communitree_shared.contract import ask_defaults, corpus_settings
+from communitree_shared.contract.again import silent_of
+from communitree_shared.contract.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
+from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import (
     AdmissionRefused,
     CorpusBusy,
@@ -24,14 +26,13 @@ from communitree_shared.errors import (
     JobNotFound,
     UsageError,
 )
-from communitree_shared.keys import Keys, corpus_name, encode_name, safe_id
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
 from communitree_shared.ledger.ends import CANCELLED_BY_CALLER, Outcomes
 from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
-from communitree_shared.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
-from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.objects.keys import Keys, corpus_name, encode_name, safe_id
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 #: States in which a job has ended.
 ENDED = {"answered", "partial", "no_data", "published", "failed", "cancelled", "done"}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from communitree_shared import rediskeys as rk
+from communitree_shared.redis_server import rediskeys as rk
 
 T = TypeVar("T")
 

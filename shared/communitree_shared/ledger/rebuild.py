@@ -13,15 +13,15 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import CorpusBusy, InfrastructureError
-from communitree_shared.keys import Keys
 from communitree_shared.ledger.client import Ledger, Limits
 from communitree_shared.ledger.ends import without_result
 from communitree_shared.ledger.entry import entry, parse_request
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -17,15 +17,15 @@ from typing import Any
 import redis
 
 from communitree_shared import clock, crash
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.ends import write_ends
 from communitree_shared.ledger.rebuild import rebuild
-from communitree_shared.pairing import check_pair
+from communitree_shared.objects.pairing import check_pair
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from communitree_shared.messages import Message, Unit, message_id, queue_of
+from communitree_shared.contract.messages import Message, Unit, message_id, queue_of
 
 
 @dataclass(frozen=True)

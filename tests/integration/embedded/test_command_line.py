@@ -17,9 +17,9 @@ import pytest
 from communitree.aio import AsyncClient
 from communitree.client import Client
 from communitree.embedded.discover import discover
+from communitree_shared.contract.options import QueryOptions, SelectionOptions
+from communitree_shared.contract.results import Answer
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, UsageError
-from communitree_shared.options import QueryOptions, SelectionOptions
-from communitree_shared.results import Answer
 from communitree_shared.settings import Settings
 from support.stack import COMMAND, Stack, running_stack
 

@@ -11,19 +11,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
+from communitree_shared.contract.options import IndexOptions, QueryOptions
+from communitree_shared.contract.results import Answer, IndexResult
 from communitree_shared.errors import ServerRefuses
-from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger, Step
 from communitree_shared.ledger.ends import without_result
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.reconciler import Reconciler
-from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Answer, IndexResult
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from support.relay import Relay, relay
 
 T = "default"

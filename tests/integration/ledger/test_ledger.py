@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import redis
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import redis_client
+from communitree_shared.contract.messages import Unit
 from communitree_shared.errors import IntegrityError
 from communitree_shared.ledger import Ledger, Limits, Stage, Step
 from communitree_shared.ledger.entry import finish_spec
-from communitree_shared.messages import Unit
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
 
 T, J = "default", "job1"

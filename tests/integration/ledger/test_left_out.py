@@ -8,13 +8,13 @@ import pytest
 
 from communitree import recovery
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
+from communitree_shared.contract.messages import LeftOut
+from communitree_shared.contract.options import IndexOptions
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs
-from communitree_shared.messages import LeftOut
-from communitree_shared.options import IndexOptions
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 DOCUMENTS = [{"name": "a", "sha256": "0" * 64, "size": 1}]
 EMPTY = LeftOut(reason="empty", count=1, names=["b.txt"])

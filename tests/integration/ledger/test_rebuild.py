@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from communitree import looks
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
-from communitree_shared.keys import Keys
+from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.rebuild import rebuild
-from communitree_shared.options import IndexOptions, QueryOptions
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 T = "default"
 

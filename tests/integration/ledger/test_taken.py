@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from kombu.connection import Connection
 
 from communitree_shared import clock
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher, transport_options
-from communitree_shared.connect import address, redis_client
+from communitree_shared.contract.messages import Unit
 from communitree_shared.ledger import Ledger, Stage, Step
 from communitree_shared.ledger.entry import finish_spec
 from communitree_shared.ledger.reconciler import Reconciler
-from communitree_shared.messages import Unit
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import address, redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 T = "default"
 QUEUE = "communitree.map.local"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import redis.asyncio
 
+from communitree_shared.contract.results import Usage
 from communitree_shared.errors import BudgetReached, UsageError
-from communitree_shared.results import Usage
 from communitree_shared.settings import Settings
 from communitree_workers.model.budget import JobBudget
 from communitree_workers.model.client import CallContext, ChatRequest, ModelClient

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from communitree_shared.connect import async_redis_client
+from communitree_shared.redis_server.connect import async_redis_client
 from communitree_shared.settings import Settings
 from communitree_workers.model.limits import limiter as module
 from communitree_workers.model.limits.limiter import Limiter, Limits

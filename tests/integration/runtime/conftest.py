@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
+from communitree_shared.contract.messages import Unit
 from communitree_shared.ledger import Ledger, Stage, Step
 from communitree_shared.ledger.entry import finish_spec
-from communitree_shared.messages import Unit
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
 
 TESTS = Path(__file__).parents[2]

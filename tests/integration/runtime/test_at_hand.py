@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.keys import Keys
+from communitree_shared.contract.messages import Message, QueryRequest, Unit
+from communitree_shared.contract.options import QueryOptions
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.ledger.entry import SMALL, dumped, entry
 from communitree_shared.ledger.jobs import Jobs
-from communitree_shared.messages import Message, QueryRequest, Unit
-from communitree_shared.options import QueryOptions
+from communitree_shared.objects.keys import Keys
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import GATHER, Runner

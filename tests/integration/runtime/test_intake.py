@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import redis_client
-from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.stages import Step
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_workers.runtime.intake import Intake
 
 T = "default"

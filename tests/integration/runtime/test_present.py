@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from communitree_shared.objects.store import Store
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 OLD = [hashlib.sha256(str(n).encode()).hexdigest()[:40] for n in range(1200)]
 

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from communitree_shared import rediskeys as rk
+from communitree_shared.redis_server import rediskeys as rk
 
 SUBTREE = "communitree.corpus.subtree.v1"
 MAP = "communitree.query.map.v1"

@@ -13,10 +13,10 @@ import urllib3
 from minio.credentials import credentials
 from pydantic import SecretStr
 
-from communitree_shared import s3_credentials
 from communitree_shared.errors import ServerRefuses, UsageError
+from communitree_shared.objects import credentials as s3_credentials
+from communitree_shared.objects.store import Store
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from support.roles import METADATA_TOKEN, Roles, running_roles
 
 _VARIABLES = (

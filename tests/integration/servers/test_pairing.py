@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import redis_client
 from communitree_shared.errors import ServerRefuses
-from communitree_shared.keys import bucket_name
-from communitree_shared.pairing import check_pair
+from communitree_shared.objects.keys import bucket_name
+from communitree_shared.objects.pairing import check_pair
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_workers.runtime.consume import Worker
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from communitree_shared.connect import memory_fault, redis_client, where_of
 from communitree_shared.errors import InfrastructureError, ServerRefuses
 from communitree_shared.ledger import Ledger
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import memory_fault, redis_client, where_of
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_shared.trouble import trouble_with
 from communitree_workers.runtime.consume import Worker
 from support.relay import Relay, relay

@@ -14,8 +14,8 @@ import redis
 from pydantic import SecretStr
 
 from communitree.client import Client
-from communitree_shared import rediskeys as rk
-from communitree_shared.options import QueryOptions
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
 from support import tls
 from support.acl import documented_commands, documented_user

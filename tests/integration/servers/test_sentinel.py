@@ -9,8 +9,8 @@ from typing import Any
 import redis
 from pydantic import SecretStr
 
-from communitree_shared.connect import async_redis_client, check_server, close, redis_client
-from communitree_shared.options import IndexOptions
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.redis_server.connect import async_redis_client, check_server, close, redis_client
 from communitree_shared.settings import Settings
 from support.fleet import running_fleet, until
 from support.sentinel import PASSWORD, watched_primary

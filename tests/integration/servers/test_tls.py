@@ -13,10 +13,17 @@ from kombu.connection import Connection
 from pydantic import SecretStr
 
 from communitree_shared.broker import transport_options
-from communitree_shared.connect import address, async_redis_client, check_server, close, redis_client, where_of
 from communitree_shared.errors import ServerRefuses
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import (
+    address,
+    async_redis_client,
+    check_server,
+    close,
+    redis_client,
+    where_of,
+)
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from support import tls
 from support.relay import relay
 from support.sentinel import MASTER, PASSWORD, sentinel_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.tables import ENTITIES, MASS_SCALE
+from communitree_shared.contract.tables import ENTITIES, MASS_SCALE
 from communitree_workers.cluster.adopt import Adopted, adopt
 from communitree_workers.tables.check import check_tables
 from communitree_workers.tables.io import Tables

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster import prepared
 from communitree_workers.cluster.checks import check_tree
 from communitree_workers.cluster.core import build

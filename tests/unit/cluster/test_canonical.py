@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from communitree_shared.tables import ENTITIES, WEIGHT_SCALE
+from communitree_shared.contract.tables import ENTITIES, WEIGHT_SCALE
 from communitree_workers.cluster import canonical
 from communitree_workers.tables.io import from_rows
 from support.graphs import corpus

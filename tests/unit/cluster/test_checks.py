@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, ENTITIES, TEXT_UNITS
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COMMUNITIES, ENTITIES, TEXT_UNITS
 from communitree_workers.cluster.checks import check_tree
 from communitree_workers.cluster.core import build
 from communitree_workers.tables.io import Tables, from_rows

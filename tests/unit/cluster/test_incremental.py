@@ -10,8 +10,8 @@ import leidenalg
 import numpy as np
 import pytest
 
+from communitree_shared.contract.options import ClusterOptions
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ClusterOptions
 from communitree_workers.cluster.core import Graph, prepare, split_roots
 from communitree_workers.cluster.incremental import recluster, touched
 from support.graphs import Edge, clique, corpus

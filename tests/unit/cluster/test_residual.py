@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, DOCUMENTS, TEXT_UNITS
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COMMUNITIES, DOCUMENTS, TEXT_UNITS
 from communitree_workers.cluster.core import build
 from communitree_workers.tables.io import Tables, from_rows
 from support.graphs import clique, corpus, faults_of, rows_of

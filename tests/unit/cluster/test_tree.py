@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import ClusterOptions
+from communitree_shared.contract.options import ClusterOptions
 from communitree_workers.cluster.core import Prepared, Subtree, assemble, build, prepare, split_roots, subtree
 from communitree_workers.cluster.graph import components, ranges, summed
 from communitree_workers.cluster.split import ordered_parts, seed_of, split
@@ -102,7 +102,8 @@ def mark() -> str:
 @pytest.mark.slow
 def test_another_process_and_hash_seed_give_the_same_bytes() -> None:
     code = (
-        "import hashlib; from support.graphs import nested; from communitree_shared.options import ClusterOptions;"
+        "import hashlib; from support.graphs import nested;"
+        "from communitree_shared.contract.options import ClusterOptions;"
         "from communitree_workers.cluster.core import build; from communitree_workers.tables.io import to_bytes;"
         "made = build(nested(9, 7), ClusterOptions(max_cluster_size=3));"
         "print(hashlib.sha256(to_bytes(made.communities)).hexdigest())"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import MASS_SCALE
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import MASS_SCALE
 from communitree_workers.cluster import weak
 from communitree_workers.cluster.core import prepare
 from communitree_workers.cluster.weak import Mentions, weak_edges

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_shared.tokens import count
 from communitree_workers.corpus import chunk
 from communitree_workers.corpus.chunk import text_units

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.tables import COLUMNS, GRAPHRAG_COLUMNS
 from communitree_shared.errors import UsageError
-from communitree_shared.options import IndexOptions
-from communitree_shared.tables import COLUMNS, GRAPHRAG_COLUMNS
 from communitree_workers.cluster.adopt import adopt
 from communitree_workers.corpus.export import export
 from communitree_workers.corpus.graph_import import read_graph

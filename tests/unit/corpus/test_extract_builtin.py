@@ -1,6 +1,6 @@
 import pyarrow as pa
 
-from communitree_shared.options import ExtractOptions
+from communitree_shared.contract.options import ExtractOptions
 from communitree_workers.corpus.extract_builtin import extract_units
 from communitree_workers.corpus.shards import Shard
 from support.stories import CHINESE, ENGLISH

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import ModelError, OutputCut
-from communitree_shared.options import ExtractOptions
 from communitree_workers.corpus.extract_model import (
     CLAIMS_SCHEMA,
     GRAPH_SCHEMA,

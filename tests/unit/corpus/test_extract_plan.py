@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from communitree_shared import tokens
-from communitree_shared.options import ExtractOptions
+from communitree_shared.contract.options import ExtractOptions
 from communitree_workers.corpus.extract_model import graph_messages
 from communitree_workers.corpus.extract_plan import extraction_usage
 

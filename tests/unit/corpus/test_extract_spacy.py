@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ExtractOptions
 from communitree_workers.corpus import extract_spacy
 from communitree_workers.corpus.shards import Shard
 

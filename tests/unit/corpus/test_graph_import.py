@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import ClusterOptions, IndexOptions
+from communitree_shared.contract.options import ClusterOptions, IndexOptions
 from communitree_workers.cluster.adopt import adopt
 from communitree_workers.corpus.graph_import import Imported, read_graph
 from communitree_workers.tables.check import check_tables

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from communitree_shared.contract.options import IndexOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import IndexOptions
 from communitree_workers.corpus.graph_import import read_graph, values
 from support import graph_tables as old
 

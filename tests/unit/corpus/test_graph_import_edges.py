@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import IndexOptions
+from communitree_shared.contract.options import IndexOptions
 from communitree_workers.corpus.graph_import import Imported, read_graph
 from communitree_workers.tables.check import check_tables
 from support import graph_tables as old

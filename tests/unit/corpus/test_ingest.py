@@ -3,8 +3,8 @@ import random
 
 import pytest
 
+from communitree_shared.contract.options import ReadOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ReadOptions
 from communitree_shared.tokens import count
 from communitree_workers.corpus.documents import Problem, document
 from communitree_workers.corpus.ingest import ingest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.options import ClusterOptions, ExtractOptions, IndexOptions, ReportOptions
+from communitree_shared.contract.options import ClusterOptions, ExtractOptions, IndexOptions, ReportOptions
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus.ingesting import extract_units
 from communitree_workers.corpus.uploads import Read

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus import ingest as ingest_module
 from communitree_workers.corpus import large_text, read_text
 from communitree_workers.corpus.documents import document

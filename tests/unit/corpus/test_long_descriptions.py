@@ -1,4 +1,4 @@
-from communitree_shared.options import ExtractOptions
+from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.tokens import count
 from communitree_workers.corpus.long_descriptions import cut_to_limit, long_descriptions, with_summaries
 from communitree_workers.tables.io import from_rows

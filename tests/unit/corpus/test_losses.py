@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from communitree_shared.messages import LeftOut
+from communitree_shared.contract.messages import LeftOut
 from communitree_workers.corpus import losses
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import ExtractOptions, ReadOptions
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ExtractOptions, ReadOptions
 from communitree_workers.corpus import describe, pairs, vocabulary, weigh
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.extract_builtin import extract_units

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from communitree_shared.contract.options import ReadOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ReadOptions
 from communitree_workers.corpus.documents import Source
 from communitree_workers.corpus.readers import read_documents
 from support.sources import read, source

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUES
+from communitree_shared.contract.messages import CPU_QUEUES, MODEL_QUEUES, QUEUES
 from support.house import ROOT
 from support.settings_list import variables
 

@@ -10,7 +10,9 @@ import sys
 
 import pytest
 
-from communitree_shared import keys, messages, rediskeys
+from communitree_shared.contract import messages
+from communitree_shared.objects import keys
+from communitree_shared.redis_server import rediskeys
 from communitree_shared.settings import Settings
 from support.house import ROOT
 from support.settings_list import variables

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.documents import document
 from communitree_workers.corpus.ingest import ingest
 from communitree_workers.look.around import around

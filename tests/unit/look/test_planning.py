@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import QueryOptions, SelectionOptions, Turn
+from communitree_shared.contract.results import Plan
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import Keys
-from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions, SelectionOptions, Turn
-from communitree_shared.results import Plan
+from communitree_shared.objects.keys import Keys
 from communitree_shared.settings import ModelSettings
 from communitree_workers.look import planning
 from support.views import TreeShape, view_of

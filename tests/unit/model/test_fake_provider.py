@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from communitree_shared.options import AnswerOptions, ReportOptions
+from communitree_shared.contract.options import AnswerOptions, ReportOptions
 from communitree_workers.prompts import load
 from communitree_workers.query.map import static_text
 from communitree_workers.query.reduce import reduce_messages

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_shared.results import Usage
+from communitree_shared.contract.results import Usage
 from communitree_shared.settings import ModelSettings
 from communitree_workers.model.prices import price_known, usd
 

@@ -6,8 +6,8 @@ import pytest
 
 from communitree.events import Event, Restart, ending, follow, text_of, to_the_end
 from communitree.outcome import as_error, as_result
+from communitree_shared.contract.results import Account, Answer, IndexResult, Selection
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError, ResultGone
-from communitree_shared.results import Account, Answer, IndexResult, Selection
 
 
 def test_numbers_become_numbers_and_words_stay_words() -> None:

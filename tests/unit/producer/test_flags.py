@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from communitree.cli import ask, index
 from communitree.cli.app import _joined, build, run
+from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import StackNotRunning, UsageError
-from communitree_shared.options import IndexOptions, QueryOptions
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from communitree.listing import question_of
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import Keys
+from communitree_shared.objects.keys import Keys
 
 
 class Kept:

@@ -13,8 +13,8 @@ from communitree.render.lists import corpora_table, job_parts, jobs_table, lette
 from communitree.render.numbers import listed, money, plural, seconds, share, shorten
 from communitree.render.report import evidence_lines, report_parts, source_parts
 from communitree.render.tree import level_table, tree_view
-from communitree_shared.job_views import JobRow, JobView
-from communitree_shared.results import (
+from communitree_shared.contract.job_views import JobRow, JobView
+from communitree_shared.contract.results import (
     Account,
     Answer,
     BatchesAccount,

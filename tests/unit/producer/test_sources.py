@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from communitree.sources import gather
+from communitree_shared.contract.messages import LeftOut
 from communitree_shared.errors import BadInput, UsageError
-from communitree_shared.messages import LeftOut
 
 
 def names(folder: Path, **more: object) -> list[str]:

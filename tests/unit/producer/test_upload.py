@@ -11,7 +11,7 @@ from communitree import upload as module
 from communitree.sources import gather
 from communitree.upload import upload
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import Keys
+from communitree_shared.objects.keys import Keys
 
 
 class Objects:

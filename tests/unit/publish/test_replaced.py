@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from communitree_shared.tables import DOCUMENTS
+from communitree_shared.contract.tables import DOCUMENTS
 from communitree_workers.publish.replaced import gone, line
 from communitree_workers.tables import io
 

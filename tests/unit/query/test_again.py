@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.keys import Keys
-from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.objects.keys import Keys
 from communitree_workers.query.again import silent
 from support.views import TreeShape, view_of
 

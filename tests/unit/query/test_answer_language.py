@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_shared.options import AnswerOptions, QueryOptions, Turn
+from communitree_shared.contract.options import AnswerOptions, QueryOptions, Turn
 from communitree_workers.query.causes import cause_in
 from communitree_workers.query.extractive_answer import listed
 from communitree_workers.query.phrases import say

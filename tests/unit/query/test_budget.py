@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import BatchOptions, QueryOptions, SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions, QueryOptions, SelectionOptions
 from communitree_workers.query.plan import plan
 from communitree_workers.query.select import costs, must_read, select
 from communitree_workers.query.select.budget import cut

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.citing import check_context_name
+from communitree_shared.contract.citing import check_context_name
+from communitree_shared.contract.options import AnswerOptions, SelectionOptions
+from communitree_shared.contract.results import Answer, Coverage, Point, QuerySettings, ReportsAccount
 from communitree_shared.errors import UsageError
-from communitree_shared.options import AnswerOptions, SelectionOptions
-from communitree_shared.results import Answer, Coverage, Point, QuerySettings, ReportsAccount
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.citations import Behind, Checker, Resolver, check, nearest_finding

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.contract.results import Point
 from communitree_shared.errors import ModelError
-from communitree_shared.options import AnswerOptions
-from communitree_shared.results import Point
 from communitree_workers.query.commit import Reducing
 from communitree_workers.query.points import Gathered
 from communitree_workers.query.reduce import ReducePlan

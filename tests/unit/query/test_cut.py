@@ -10,10 +10,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from communitree_shared.contract.options import BatchOptions, QueryOptions
+from communitree_shared.contract.tables import COMMUNITY_REPORTS
 from communitree_shared.errors import InfrastructureError
-from communitree_shared.keys import Keys
-from communitree_shared.options import BatchOptions, QueryOptions
-from communitree_shared.tables import COMMUNITY_REPORTS
+from communitree_shared.objects.keys import Keys
 from communitree_shared.tokens import count
 from communitree_workers.query import shell
 from communitree_workers.query.batch import Batch

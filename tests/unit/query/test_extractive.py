@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from communitree_shared.options import AnswerOptions, BatchOptions, Turn
-from communitree_shared.results import Point
+from communitree_shared.contract.options import AnswerOptions, BatchOptions, Turn
+from communitree_shared.contract.results import Point
 from communitree_shared.tokens import count
 from communitree_workers.query import rows as r
 from communitree_workers.query.batch import Batch

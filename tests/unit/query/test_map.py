@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import AnswerOptions, BatchOptions
 from communitree_shared.errors import BadInput, UsageError
-from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_workers.query.batch import Batch
 from communitree_workers.query.map import (
     MapPoint,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from communitree_shared.contract.options import BatchOptions, QueryOptions, SelectionOptions, Turn, field_of
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions, QueryOptions, SelectionOptions, Turn, field_of
 from communitree_shared.settings import ModelSettings
 from communitree_workers.query.knobs import KNOBS
 from communitree_workers.query.plan import Planner, Prices, plan, plan_all

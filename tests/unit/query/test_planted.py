@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.options import AnswerOptions, BatchOptions, SelectionOptions
-from communitree_shared.results import Answer
+from communitree_shared.contract.options import AnswerOptions, BatchOptions, SelectionOptions
+from communitree_shared.contract.results import Answer
 from communitree_shared.tokens import count
 from communitree_workers.query.answer import Header, Reduced, build_answer
 from communitree_workers.query.batch import Batch

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.options import AnswerOptions
-from communitree_shared.results import Point
+from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.contract.results import Point
 from communitree_shared.tokens import count
 from communitree_workers.query.map import MapPoint, MapResult
 from communitree_workers.query.points import BatchOutcome, Gathered, gather_points

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import AnswerOptions, BatchOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_shared.tokens import count
 from communitree_workers.query import rows as r
 from communitree_workers.query.batch import Batch, can_split, split_batch

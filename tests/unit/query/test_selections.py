@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import SelectionOptions
 from communitree_workers.query.question import read_question
 from communitree_workers.query.select import select
 from communitree_workers.query.select.auto import auto

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_workers.query.citations import Behind
 from communitree_workers.query.sources import FindingSources, rows_cited
 from communitree_workers.tables.io import from_rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.results import Point
+from communitree_shared.contract.results import Point
 from communitree_workers.query import telling
 from communitree_workers.query.citations import Checker, check
 from communitree_workers.query.telling import Telling, Writing, tell_whole

@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 import pytest
 
-from communitree_shared import tables as names
-from communitree_shared.options import BatchOptions, SelectionOptions
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_shared.tokens import count
 from communitree_workers.query.corpus_view import FORMAT, gather
 from communitree_workers.query.lexicon import Lexicon

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.rate import parse_ratings, rate_messages, rate_schema, vote
 from communitree_workers.query.select import must_read

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import redis
 
-from communitree_shared.keys import Keys
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Account, Answer, QueryStatus, Selection
 from communitree_shared.ledger import Ledger
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Account, Answer, QueryStatus, Selection
+from communitree_shared.objects.keys import Keys
 from communitree_shared.settings import Settings
 from communitree_workers.query.writing import write_once
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared import tables as names
 from communitree_shared import tokens
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ReportOptions
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.extractive import read_data, write_report
 from communitree_workers.report.prompt import messages

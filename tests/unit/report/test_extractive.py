@@ -2,8 +2,8 @@ import re
 
 from hypothesis import given, settings
 
-from communitree_shared import tables as names
-from communitree_shared.options import ReportOptions
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ReportOptions
 from communitree_workers.report import citations
 from communitree_workers.report.extractive import join, write_report
 from communitree_workers.report.phrases import listed, rating_by_share

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from communitree_shared import tables as names
-from communitree_shared.options import ReportOptions
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ReportOptions
 from communitree_workers.cluster.adopt import adopt
 from communitree_workers.report.rows import count_rows
 from communitree_workers.report.table import adopt_reports

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ReportOptions
 from communitree_workers.report.parse import NEUTRAL, parse_report
 from communitree_workers.report.records import Evidence, Report
 from support.reports import write_all

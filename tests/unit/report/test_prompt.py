@@ -4,8 +4,8 @@ import jsonschema
 import pytest
 
 from communitree_shared import tokens
+from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ReportOptions
 from communitree_workers.prompts import language_name, load
 from communitree_workers.report.prompt import instructions, messages, schema
 from support.reports import write_all

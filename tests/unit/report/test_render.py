@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_workers.report import render, rows
 from communitree_workers.tables.io import from_rows
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from communitree_shared import tables as names
 from communitree_shared import tokens
-from communitree_shared.options import ReportOptions
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ReportOptions
 from communitree_workers.report import rows
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.tables.io import Tables, from_rows

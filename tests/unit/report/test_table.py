@@ -3,10 +3,10 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from communitree_shared import tables as names
 from communitree_shared import tokens
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ReportOptions
 from communitree_workers.report.attach import attach
 from communitree_workers.report.citations import cited
 from communitree_workers.report.parse import parse_report

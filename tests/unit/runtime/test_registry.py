@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from communitree_shared.messages import TASKS
+from communitree_shared.contract.messages import TASKS
 from communitree_workers.runtime.registry import Handlers
 
 

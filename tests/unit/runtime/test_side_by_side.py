@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from communitree_shared.contract.messages import Message, Unit
 from communitree_shared.errors import BadInput, InfrastructureError
 from communitree_shared.ledger.client import Arrival
-from communitree_shared.messages import Message, Unit
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.loop import LoopHere, LoopThread
 from communitree_workers.runtime.runner import Runner

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from communitree_shared.contract.results import Answer, Usage
 from communitree_shared.ledger.ends import CANCELLED_BY_CALLER, without_result
-from communitree_shared.results import Answer, Usage
 
 
 def test_a_cancelled_question_tells_what_it_has_spent() -> None:

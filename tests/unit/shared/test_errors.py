@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from communitree_shared import errors
+from communitree_shared.contract.results import EXIT_CODES
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.results import EXIT_CODES
 
 
 def tree(kind: type[CommunitreeError] = CommunitreeError) -> Iterator[type[CommunitreeError]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from communitree_shared.contract.results import Answer
 from communitree_shared.languages import is_chinese, language_code
 from communitree_shared.ledger.ends import CANCELLED_BY_CALLER, without_result
-from communitree_shared.results import Answer
 
 
 @pytest.mark.parametrize(

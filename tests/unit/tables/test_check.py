@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_workers.cluster.adopt import adopt
 from communitree_workers.tables.check import check_tables
 from communitree_workers.tables.io import Tables, from_rows

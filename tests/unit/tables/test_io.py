@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from communitree_shared.tables import RELATIONSHIPS
+from communitree_shared.contract.tables import RELATIONSHIPS
 from communitree_workers.tables import io
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.tables import ENTITIES, MASS_SCALE, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.tables import ENTITIES, MASS_SCALE, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.tables.io import Tables, from_rows
 from communitree_workers.tables.mass import entity_mass, relationship_ends, text_unit_sets, with_mass
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster.canonical import entity_order, unit_order
 from communitree_workers.cluster.kept_tree import KeptTree, expand, keep
 from communitree_workers.tables.columns import Ints, contained, distinct, flatten, positions, to_lists, unique_pairs

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, NO_PARENT, RELATIONSHIPS
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COMMUNITIES, NO_PARENT, RELATIONSHIPS
 from communitree_workers.cluster.graph import distinct_pairs, ranges
 from communitree_workers.cluster.measure import measured
 from communitree_workers.cluster.pieces import KINDS, Piece, stacked

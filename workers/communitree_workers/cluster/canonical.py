@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from communitree_shared.contract.tables import DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS, WEIGHT_SCALE
 from communitree_shared.errors import IntegrityError
-from communitree_shared.tables import DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS, WEIGHT_SCALE
 from communitree_workers.cluster.graph import digests
 from communitree_workers.tables.columns import Ints, one_chunk, positions
 from communitree_workers.tables.io import Tables

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import (
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COVARIATES,
     ENTITIES,

@@ -6,7 +6,7 @@ to a worker that runs `subtree` on it, and `assemble`.
 
 from __future__ import annotations
 
-from communitree_shared.options import ClusterOptions
+from communitree_shared.contract.options import ClusterOptions
 from communitree_workers.cluster.assembly import Clustered, assemble
 from communitree_workers.cluster.graph import Graph
 from communitree_workers.cluster.prepared import Prepared, prepare

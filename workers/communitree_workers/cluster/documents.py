@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import DOCUMENTS, ENTITIES, MASS_SCALE, TEXT_UNITS
+from communitree_shared.contract.tables import DOCUMENTS, ENTITIES, MASS_SCALE, TEXT_UNITS
 from communitree_workers.tables.columns import Ints, one_chunk
 from communitree_workers.tables.io import Tables, from_rows
 

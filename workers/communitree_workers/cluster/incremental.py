@@ -11,9 +11,9 @@ import leidenalg
 import numpy as np
 import numpy.typing as npt
 
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import WEIGHT_SCALE
 from communitree_workers.cluster.graph import Graph
 from communitree_workers.cluster.split import ordered_parts, seed_of
 from communitree_workers.tables.columns import Ints

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import NO_PARENT, RELATIONSHIPS
+from communitree_shared.contract.tables import NO_PARENT, RELATIONSHIPS
 from communitree_workers.tables.columns import Ints, contained, distinct, flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster import canonical
 from communitree_workers.cluster.documents import document_entities, runs
 from communitree_workers.cluster.graph import Graph, components, digests, distinct, distinct_pairs, summed

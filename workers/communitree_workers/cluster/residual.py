@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from communitree_shared.options import ClusterOptions
+from communitree_shared.contract.options import ClusterOptions
 from communitree_workers.cluster.graph import distinct_pairs, ranges
 from communitree_workers.cluster.pieces import (
     CLUSTER,

@@ -9,8 +9,8 @@ import threading
 import igraph
 import numpy as np
 
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import WEIGHT_SCALE
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_workers.cluster.graph import Digests, Graph
 from communitree_workers.tables.columns import Ints
 

@@ -6,10 +6,10 @@ import hashlib
 
 import pyarrow as pa
 
+from communitree_shared.contract.messages import CorpusRequest, Unit
+from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import CorpusRequest, Unit
-from communitree_shared.options import ClusterOptions
-from communitree_shared.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster.adopt import adopt
 from communitree_workers.cluster.core import Prepared, Subtree, assemble, prepare, split_roots, subtree
 from communitree_workers.runtime.context import Outcome, UnitContext

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from communitree_shared.options import ClusterOptions
+from communitree_shared.contract.options import ClusterOptions
 from communitree_workers.cluster.crumbs import without_crumbs
 from communitree_workers.cluster.graph import Graph, grouping, offsets, packed, ranges, unpacked
 from communitree_workers.cluster.prepared import Prepared

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from communitree_shared.tables import MASS_SCALE
+from communitree_shared.contract.tables import MASS_SCALE
 from communitree_workers.cluster.graph import offsets, ranges
 from communitree_workers.tables.columns import Ints
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from communitree_shared.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS, WEIGHT_SCALE
+from communitree_shared.contract.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS, WEIGHT_SCALE
 from communitree_workers.corpus.graph import Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.tables.columns import one_chunk
 from communitree_workers.tables.io import Tables, empty, from_rows

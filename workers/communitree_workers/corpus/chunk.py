@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_shared.tokens import encoding
 from communitree_workers.corpus.documents import Document
 from communitree_workers.corpus.large_text import LargeText

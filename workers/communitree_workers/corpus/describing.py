@@ -8,11 +8,11 @@ from functools import partial
 
 import pyarrow as pa
 
+from communitree_shared.contract.messages import CorpusRequest, Unit
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import CorpusRequest, Unit
-from communitree_shared.options import IndexOptions
-from communitree_shared.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.extract_model import describe_messages
 from communitree_workers.corpus.fetching import in_order

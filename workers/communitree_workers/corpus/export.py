@@ -7,8 +7,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from communitree_shared.errors import UsageError
-from communitree_shared.tables import (
+from communitree_shared.contract.tables import (
     COLUMNS,
     COMMUNITIES,
     COMMUNITY_REPORTS,
@@ -17,6 +16,7 @@ from communitree_shared.tables import (
     GRAPHRAG_COLUMNS,
     NO_PARENT,
 )
+from communitree_shared.errors import UsageError
 from communitree_workers.tables.io import Tables, to_bytes
 
 #: graphrag: GraphRAG's columns and types, ours after; graphrag-only: without ours; tree: `tree.json`;

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from communitree_shared.options import ExtractOptions
+from communitree_shared.contract.options import ExtractOptions
 from communitree_workers.corpus import chinese, english
 from communitree_workers.corpus.candidates import Candidate
 from communitree_workers.corpus.markup import prose

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import ModelError, OutputCut
-from communitree_shared.options import ExtractOptions
 from communitree_workers.corpus.extract_parse import Extraction, parse_claims, parse_graph
 from communitree_workers.corpus.titles import unify
 from communitree_workers.prompts import language_name, load

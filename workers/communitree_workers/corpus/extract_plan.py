@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from communitree_shared import tokens
-from communitree_shared.options import ExtractOptions
-from communitree_shared.results import Usage
+from communitree_shared.contract.options import ExtractOptions
+from communitree_shared.contract.results import Usage
 from communitree_workers.corpus.extract_model import claim_messages, graph_messages
 from communitree_workers.corpus.extract_parse import Extraction
 from communitree_workers.prompts import load

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import BadInput
-from communitree_shared.options import ExtractOptions
 from communitree_workers.corpus import chinese
 from communitree_workers.corpus.candidates import NAME, NOUN, Candidate
 from communitree_workers.corpus.extract_builtin import is_chinese, shard_of

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from communitree_shared.options import ReadOptions
-from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
+from communitree_shared.contract.options import ReadOptions
+from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.tokens import count
 from communitree_workers.corpus.chunk import iter_text_units
 from communitree_workers.corpus.documents import Document, Held, Problem, as_text

@@ -6,12 +6,12 @@ import hashlib
 import json
 from typing import Any
 
-from communitree_shared import corpus_settings
+from communitree_shared.contract import corpus_settings
+from communitree_shared.contract.messages import CorpusRequest, Unit
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.tables import ENTITIES, TEXT_UNITS
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import CorpusRequest, Unit
-from communitree_shared.options import IndexOptions
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_shared.tables import ENTITIES, TEXT_UNITS
 from communitree_workers.corpus import extract_builtin, extract_model, extract_spacy, losses, uploads
 from communitree_workers.corpus.extract_plan import extraction_usage
 from communitree_workers.corpus.graph_import import read_graph

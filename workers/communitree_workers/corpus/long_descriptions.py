@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.options import ExtractOptions
-from communitree_shared.tables import ENTITIES, RELATIONSHIPS
+from communitree_shared.contract.options import ExtractOptions
+from communitree_shared.contract.tables import ENTITIES, RELATIONSHIPS
 from communitree_shared.tokens import count, truncate
 from communitree_workers.tables.columns import one_chunk
 from communitree_workers.tables.io import Tables

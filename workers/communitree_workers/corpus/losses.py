@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from communitree_shared.messages import LeftOut
+from communitree_shared.contract.messages import LeftOut
 
 _SHOWN = 20
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
+from communitree_shared.contract.options import ExtractOptions
+from communitree_shared.contract.tables import TEXT_UNITS
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ExtractOptions
-from communitree_shared.tables import TEXT_UNITS
 from communitree_workers.corpus.assemble import assemble
 from communitree_workers.corpus.long_descriptions import cut_to_limit
 from communitree_workers.corpus.runs import HELD

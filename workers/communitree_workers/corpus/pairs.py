@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from communitree_shared.tables import WEIGHT_SCALE
+from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_workers.corpus.graph import Ints
 from communitree_workers.tables.columns import blocks
 

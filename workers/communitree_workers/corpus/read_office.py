@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.documents import Document, Problem, Source, document
 
 #: A Word file is a zip archive: a few kilobytes may unpack to anything.

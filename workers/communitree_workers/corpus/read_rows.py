@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 
-from communitree_shared.options import ReadOptions
+from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.documents import Document, Problem, Source, as_text, document
 from communitree_workers.corpus.read_text import opened
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
+from communitree_shared.contract.options import ReadOptions
 from communitree_shared.errors import InfrastructureError
-from communitree_shared.options import ReadOptions
 from communitree_workers.corpus import read_office, read_rows, read_text
 from communitree_workers.corpus.documents import Document, Problem, Source
 

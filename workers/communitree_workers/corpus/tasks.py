@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.errors import CommunitreeError, CorpusNotFound, OutputCut
 from communitree_shared.settings import EXTRACTIVE
-from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus import extract_model, extract_spacy, losses
 from communitree_workers.corpus.describing import describe, described, open_describing
 from communitree_workers.corpus.extract_builtin import extract_units

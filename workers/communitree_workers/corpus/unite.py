@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from communitree_shared.tables import WEIGHT_SCALE
+from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_workers.corpus.graph import CLAIM_WORDS, CLAIMS, Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.corpus.runs import HELD, Runs
 from communitree_workers.corpus.titles import unify

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from communitree_shared.contract.messages import CorpusRequest
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.errors import BadInput
-from communitree_shared.messages import CorpusRequest
-from communitree_shared.options import IndexOptions
-from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus.documents import Source
 from communitree_workers.corpus.fetching import LARGE, in_order, into_file
 from communitree_workers.corpus.ingest import ingest_into

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Plan
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Plan
 from communitree_workers.query.again import silent
 from communitree_workers.query.map import check_question
 from communitree_workers.query.plan import Planner, Prices, plan, plan_all

@@ -9,11 +9,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from communitree_shared.errors import UsageError
-from communitree_shared.messages import LookRequest, QueryRequest
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Tree, TreeCommunity
-from communitree_shared.tables import (
+from communitree_shared.contract.messages import LookRequest, QueryRequest
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Tree, TreeCommunity
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COMMUNITY_REPORTS,
     COVARIATES,
@@ -22,6 +21,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.errors import UsageError
 from communitree_workers.corpus.export import export as export_tables
 from communitree_workers.look.around import around
 from communitree_workers.look.planning import plans

@@ -13,8 +13,8 @@ from typing import Any
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from communitree_shared.contract.results import Usage
 from communitree_shared.errors import BudgetReached
-from communitree_shared.results import Usage
 from communitree_workers.model.link import Link
 
 #: Milliseconds after which the reservation of a worker that died comes back; longer than a call with all its tries.

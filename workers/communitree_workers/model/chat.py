@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from communitree_shared.results import Usage
+from communitree_shared.contract.results import Usage
 
 #: One message of a chat: `{"role": "system" | "user" | "assistant", "content": text}`.
 Message = dict[str, str]

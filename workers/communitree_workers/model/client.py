@@ -19,6 +19,7 @@ from typing import Any
 import redis.asyncio
 
 from communitree_shared import clock
+from communitree_shared.contract.results import Usage
 from communitree_shared.errors import (
     BadInput,
     Cancelled,
@@ -28,7 +29,6 @@ from communitree_shared.errors import (
     OutputCut,
     UsageError,
 )
-from communitree_shared.results import Usage
 from communitree_shared.settings import MODEL_STAGES, ModelSettings, ModelStage, Settings
 from communitree_shared.tokens import TOKENS_A_WORD
 from communitree_workers.model import ladder, reply, wire

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from communitree_shared.results import Usage
+from communitree_shared.contract.results import Usage
 from communitree_shared.settings import ModelSettings
 
 

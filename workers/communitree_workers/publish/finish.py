@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from communitree_shared.results import IndexResult
+from communitree_shared.contract.results import IndexResult
 from communitree_workers.publish.tasks import end
 from communitree_workers.query.failing import failed_answer
 from communitree_workers.runtime.context import Outcome, UnitContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from communitree_shared.messages import CorpusRequest
+from communitree_shared.contract.messages import CorpusRequest
 from communitree_workers.runtime.context import UnitContext
 
 

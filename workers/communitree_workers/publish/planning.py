@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 
-from communitree_shared.index_plan import IndexPlan, LevelPlan
-from communitree_shared.messages import CorpusRequest
-from communitree_shared.options import IndexOptions
-from communitree_shared.results import IndexCounts, LlmAccount, Usage
+from communitree_shared.contract.index_plan import IndexPlan, LevelPlan
+from communitree_shared.contract.messages import CorpusRequest
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.results import IndexCounts, LlmAccount, Usage
+from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.settings import EXTRACTIVE, ModelStage
-from communitree_shared.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.prices import usd
 from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds

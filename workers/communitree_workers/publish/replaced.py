@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from communitree_shared.tables import DOCUMENTS
+from communitree_shared.contract.tables import DOCUMENTS
 from communitree_workers.runtime.context import UnitContext
 from communitree_workers.tables import io
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from communitree_shared import clock
+from communitree_shared.contract.results import IndexSeconds
 from communitree_shared.ledger import Ledger
-from communitree_shared.results import IndexSeconds
 
 _PARTS = {
     "ingest": "ingest", "extract": "extract", "merge": "merge", "describe": "merge",

@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 
 from communitree_shared import crash
-from communitree_shared.errors import Cancelled, IntegrityError
-from communitree_shared.messages import CorpusRequest
-from communitree_shared.options import IndexOptions
-from communitree_shared.results import (
+from communitree_shared.contract.messages import CorpusRequest
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.results import (
     IndexCounts,
     IndexCoverage,
     IndexResult,
@@ -19,7 +18,7 @@ from communitree_shared.results import (
     LlmAccount,
     ReportCounts,
 )
-from communitree_shared.tables import (
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COMMUNITY_REPORTS,
     COVARIATES,
@@ -28,6 +27,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.errors import Cancelled, IntegrityError
 from communitree_workers.cluster.checks import check_tree
 from communitree_workers.corpus.losses import of_left_out
 from communitree_workers.publish.needs import needs

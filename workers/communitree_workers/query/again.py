@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from communitree_shared.again import silent_of
-from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Coverage
+from communitree_shared.contract.again import silent_of
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Coverage
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.select.common import Choice, Selected, describe

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from communitree_shared.languages import is_chinese
-from communitree_shared.results import (
+from communitree_shared.contract.results import (
     Account,
     Answer,
     BatchesAccount,
@@ -19,6 +18,7 @@ from communitree_shared.results import (
     QueryStatus,
     Usage,
 )
+from communitree_shared.languages import is_chinese
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.causes import cause_in
 from communitree_workers.query.citations import Checked, Resolver, check, cite, mark_in_answer

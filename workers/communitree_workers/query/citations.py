@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from communitree_shared.citing import label_of
-from communitree_shared.results import Citation, CitedRow, Point
+from communitree_shared.contract.citing import label_of
+from communitree_shared.contract.results import Citation, CitedRow, Point
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.references import CLOSING, OPENING, SHOWN, Part, bracketed, find, own_kind, section

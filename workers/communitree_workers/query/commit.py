@@ -8,10 +8,10 @@ from functools import partial
 
 import orjson
 
+from communitree_shared.contract.results import Answer, QuerySettings, Usage
+from communitree_shared.contract.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.errors import BadInput, CommunitreeError, IntegrityError
-from communitree_shared.results import Answer, QuerySettings, Usage
 from communitree_shared.settings import EXTRACTIVE
-from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.query.answer import Header, Reduced, build_answer, needs_reduce, opening, status_of
 from communitree_workers.query.causes import cause_in

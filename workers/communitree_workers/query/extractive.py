@@ -12,7 +12,7 @@ from typing import Any
 
 import rjieba
 
-from communitree_shared.options import AnswerOptions, Turn
+from communitree_shared.contract.options import AnswerOptions, Turn
 from communitree_workers.query.batch import Batch
 from communitree_workers.query.lexicon import Lexicon
 from communitree_workers.query.map import words

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.contract.results import Point
 from communitree_shared.languages import is_chinese
-from communitree_shared.options import AnswerOptions
-from communitree_shared.results import Point
 from communitree_workers.query.map import words
 from communitree_workers.query.phrases import say
 from communitree_workers.query.question import Question

@@ -6,9 +6,9 @@ import logging
 
 from redis.exceptions import RedisError
 
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.results import Account, Answer, Selection
 from communitree_shared.errors import InfrastructureError
-from communitree_shared.messages import QueryRequest
-from communitree_shared.results import Account, Answer, Selection
 from communitree_workers.query.answer import Header, Reduced, build_answer
 from communitree_workers.query.citations import Resolver
 from communitree_workers.query.commit import Reducing

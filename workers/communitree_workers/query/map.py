@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
+from communitree_shared.contract.options import AnswerOptions, BatchOptions
 from communitree_shared.errors import BadInput, UsageError
 from communitree_shared.languages import language_code
-from communitree_shared.options import AnswerOptions, BatchOptions
 from communitree_shared.tokens import count
 from communitree_workers.prompts import file_language, language_name, load
 from communitree_workers.query.batch import Batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from communitree_shared.results import Point
+from communitree_shared.contract.results import Point
 from communitree_workers.query.extractive import question_matcher
 from communitree_workers.query.extractive_answer import listed
 from communitree_workers.query.lexicon import Lexicon

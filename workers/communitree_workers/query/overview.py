@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from communitree_shared.options import BatchOptions
-from communitree_shared.tables import ENTITIES, RELATIONSHIPS
+from communitree_shared.contract.options import BatchOptions
+from communitree_shared.contract.tables import ENTITIES, RELATIONSHIPS
 from communitree_shared.tokens import count, truncate
 from communitree_workers.query.question import KINDS
 from communitree_workers.query.rows import flatten

@@ -14,8 +14,8 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Literal
 
+from communitree_shared.contract.options import BatchOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions
 from communitree_shared.tokens import DEFAULT_ENCODING, count
 from communitree_workers.query.batch import Batch
 from communitree_workers.query.row_split import split_row

@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from communitree_shared.contract.options import QueryOptions, SelectionOptions, Strategy
+from communitree_shared.contract.results import Plan
 from communitree_shared.errors import CommunitreeError, UsageError
 from communitree_shared.languages import language_code
-from communitree_shared.options import QueryOptions, SelectionOptions, Strategy
-from communitree_shared.results import Plan
 from communitree_shared.settings import ModelSettings
 from communitree_shared.tokens import TOKENS_A_WORD, count
 from communitree_workers.query.corpus_view import CorpusView, IntArray

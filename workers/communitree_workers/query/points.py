@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from communitree_shared.results import Point
+from communitree_shared.contract.results import Point
 from communitree_workers.query.map import MapResult
 from communitree_workers.query.phrases import say
 from communitree_workers.query.scores import shifts

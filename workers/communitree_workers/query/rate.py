@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from communitree_shared.results import Point
+from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, truncate
 from communitree_workers.prompts import load
 from communitree_workers.query.map import read_score

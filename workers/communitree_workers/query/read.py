@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from communitree_shared.results import Coverage, ReportsAccount
+from communitree_shared.contract.results import Coverage, ReportsAccount
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.points import BatchOutcome, Gathered
 from communitree_workers.query.select.common import Selected, coverage

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from communitree_shared.options import AnswerOptions
-from communitree_shared.results import Point
+from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, count, truncate
 from communitree_workers.prompts import language_name, load
 from communitree_workers.query.phrases import say

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from communitree_shared.citing import KINDS, kind_of
+from communitree_shared.contract.citing import KINDS, kind_of
 
 #: The most ids that one reference shows.
 SHOWN = 5

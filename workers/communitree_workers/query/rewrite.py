@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from communitree_shared.options import Turn
+from communitree_shared.contract.options import Turn
 from communitree_workers.prompts import file_language, load
 
 _ROLES = {"en": {"user": "Question", "assistant": "Answer"}, "zh": {"user": "问", "assistant": "答"}}

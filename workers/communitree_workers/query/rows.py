@@ -10,8 +10,8 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from communitree_shared.contract.options import BatchOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions
 from communitree_shared.tokens import count
 
 if TYPE_CHECKING:

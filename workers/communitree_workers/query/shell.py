@@ -21,12 +21,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.languages import language_code
-from communitree_shared.messages import QueryRequest
-from communitree_shared.options import BatchOptions, QueryOptions
-from communitree_shared.results import Coverage, Selection
-from communitree_shared.settings import ModelSettings, ModelStage
-from communitree_shared.tables import (
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import BatchOptions, QueryOptions
+from communitree_shared.contract.results import Coverage, Selection
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COMMUNITY_REPORTS,
     COVARIATES,
@@ -35,6 +33,8 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.languages import language_code
+from communitree_shared.settings import ModelSettings, ModelStage
 from communitree_workers.prompts import load
 from communitree_workers.query.batch import Batch
 from communitree_workers.query.corpus_view import FORMAT, CorpusView

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from communitree_shared.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.query.citations import Behind, nearest_finding
 from communitree_workers.query.corpus_view import IntArray
 from communitree_workers.query.references import find

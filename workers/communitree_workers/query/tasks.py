@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
+from communitree_shared.contract.messages import QueryRequest, Unit
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Usage
 from communitree_shared.errors import BadInput, CommunitreeError, ContextTooLong, UsageError
-from communitree_shared.keys import encode_name
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import QueryRequest, Unit
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Usage
+from communitree_shared.objects.keys import encode_name
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.model.inflight import result_key

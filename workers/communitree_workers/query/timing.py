@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from communitree_shared import clock
-from communitree_shared.results import QuerySeconds
+from communitree_shared.contract.results import QuerySeconds
 
 #: The stages that are phases of every query.
 PHASES = ("plan", "map", "reduce")

@@ -9,9 +9,8 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from communitree_shared.languages import is_chinese
-from communitree_shared.options import BatchOptions
-from communitree_shared.tables import (
+from communitree_shared.contract.options import BatchOptions
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COMMUNITY_REPORTS,
     COVARIATES,
@@ -21,6 +20,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.languages import is_chinese
 from communitree_shared.tokens import DEFAULT_ENCODING
 from communitree_workers.query.blocks import bits, build_blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray, gather

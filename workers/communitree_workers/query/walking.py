@@ -14,15 +14,15 @@ from typing import Any
 import redis
 
 from communitree_shared import clock
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.messages import QueryRequest, Unit
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Usage
+from communitree_shared.contract.tables import COMMUNITY_REPORTS
 from communitree_shared.errors import CommunitreeError
-from communitree_shared.keys import encode_name
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import QueryRequest, Unit
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Usage
+from communitree_shared.objects.keys import encode_name
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import EXTRACTIVE
-from communitree_shared.tables import COMMUNITY_REPORTS
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
 from communitree_workers.query.corpus_view import CorpusView

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import orjson
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.options import QueryOptions
-from communitree_shared.results import Answer
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Answer
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_workers.runtime.context import UnitContext
 
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 
 from communitree_shared import tokens
-from communitree_shared.options import ReportOptions
+from communitree_shared.contract.options import ReportOptions
 from communitree_workers.report import rows as rendering
 from communitree_workers.report.contents import Contents, whole
 from communitree_workers.report.members import Community, Corpus

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_shared.errors import IntegrityError
 from communitree_workers.report import rows as rendering
 from communitree_workers.report.records import KINDS

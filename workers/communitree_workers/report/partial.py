@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from communitree_shared import tokens
-from communitree_shared.tables import WEIGHT_SCALE
+from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_workers.report import rows as rendering
 from communitree_workers.report.contents import AGGREGATED, DIRECT, OMITTED, STATES, THROUGH, Contents
 from communitree_workers.report.members import Community, Corpus, Ints

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from communitree_shared import tokens
-from communitree_shared.options import ReportOptions
+from communitree_shared.contract.options import ReportOptions
 from communitree_workers.prompts import language_name, load
 from communitree_workers.report.records import Evidence
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from communitree_shared import tables as names
+from communitree_shared.contract import tables as names
 from communitree_workers.report import citations
 from communitree_workers.tables.io import Tables
 

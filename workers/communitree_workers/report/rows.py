@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from communitree_shared import tables as names
 from communitree_shared import tokens
+from communitree_shared.contract import tables as names
 from communitree_workers.report import citations, render
 from communitree_workers.tables.io import Tables
 from communitree_workers.text.token_lines import count_lines

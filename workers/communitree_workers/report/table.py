@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from communitree_shared import tables as names
 from communitree_shared import tokens
+from communitree_shared.contract import tables as names
+from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_shared.options import ReportOptions
 from communitree_workers.report.attach import attach, count
 from communitree_workers.report.evidence import EvidenceBuilder
 from communitree_workers.report.extractive import write_report

@@ -11,13 +11,10 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from communitree_shared.errors import CommunitreeError
-from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import CorpusRequest, Unit
-from communitree_shared.options import IndexOptions
-from communitree_shared.results import Usage
-from communitree_shared.settings import EXTRACTIVE
-from communitree_shared.tables import (
+from communitree_shared.contract.messages import CorpusRequest, Unit
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.results import Usage
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COMMUNITY_REPORTS,
     COVARIATES,
@@ -26,6 +23,9 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.errors import CommunitreeError
+from communitree_shared.ledger import Stage, Step
+from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.report import extractive, parse, prompt
 from communitree_workers.report.evidence import EvidenceBuilder

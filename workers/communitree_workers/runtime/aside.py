@@ -11,11 +11,11 @@ import logging
 from typing import Any
 
 from communitree_shared import crash
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
+from communitree_shared.contract.messages import QUEUE_PREFIX, TASKS, parse_message
 from communitree_shared.errors import BadInput, NewerMessage
 from communitree_shared.ledger import Ledger, Outgoing
-from communitree_shared.messages import QUEUE_PREFIX, TASKS, parse_message
+from communitree_shared.redis_server import rediskeys as rk
 
 log = logging.getLogger(__name__)
 

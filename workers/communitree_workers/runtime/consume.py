@@ -24,17 +24,17 @@ from celery.worker import state as worker_state
 from celery.worker.consumer import Consumer
 
 from communitree_shared import clock, crash
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher, make_app
-from communitree_shared.connect import check_server, redis_client, where_of
+from communitree_shared.contract.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
 from communitree_shared.errors import InfrastructureError, UsageError
 from communitree_shared.ledger import Ledger, reconciler
 from communitree_shared.ledger.jobs import ENDED
-from communitree_shared.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
 from communitree_shared.notify import tell_ready
-from communitree_shared.pairing import check_pair
+from communitree_shared.objects.pairing import check_pair
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import check_server, redis_client, where_of
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.envelope import NEWER, fault_of, members_of

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from communitree_shared.contract.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
+from communitree_shared.contract.options import IndexOptions, QueryOptions
+from communitree_shared.contract.results import Usage
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound
-from communitree_shared.keys import Keys
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
-from communitree_shared.options import IndexOptions, QueryOptions
-from communitree_shared.results import Usage
+from communitree_shared.objects.keys import Keys
 from communitree_workers.model.chat import CallContext
 from communitree_workers.runtime.loop import LoopHere
 from communitree_workers.runtime.services import Services

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from communitree_shared.messages import QUEUE_PREFIX, TASKS
+from communitree_shared.contract.messages import QUEUE_PREFIX, TASKS
 
 #: A message carries ids and keys: one larger than this is none of ours.
 LARGEST_BODY = 2**20

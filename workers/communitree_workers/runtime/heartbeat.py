@@ -14,9 +14,9 @@ from typing import Any
 import redis
 
 from communitree_shared import clock, crash
-from communitree_shared import rediskeys as rk
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger import Ledger
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
 from communitree_workers.runtime.envelope import deadline_of, members_of
 

@@ -19,16 +19,16 @@ import redis
 from pydantic import ValidationError
 
 from communitree_shared import crash
-from communitree_shared import rediskeys as rk
 from communitree_shared.broker import Publisher
+from communitree_shared.contract.messages import StreamRequest
+from communitree_shared.contract.options import IndexOptions, QueryOptions, fault
 from communitree_shared.errors import AdmissionRefused, BadInput, CommunitreeError, InfrastructureError
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.stages import compact
-from communitree_shared.messages import StreamRequest
-from communitree_shared.options import IndexOptions, QueryOptions, fault
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_shared.trouble import Knocks
 
 log = logging.getLogger(__name__)

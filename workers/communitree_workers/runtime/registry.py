@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 
-from communitree_shared.messages import TASKS
+from communitree_shared.contract.messages import TASKS
 from communitree_workers.runtime.runner import Handler
 
 #: task (without prefix and version) → module that has it in its HANDLERS

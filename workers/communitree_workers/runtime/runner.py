@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
 from communitree_shared import clock, crash
+from communitree_shared.contract.messages import Message, Unit, parse_message
 from communitree_shared.errors import (
     BadInput,
     Cancelled,
@@ -35,7 +36,6 @@ from communitree_shared.errors import (
     UsageError,
 )
 from communitree_shared.ledger.client import Arrival, Outgoing
-from communitree_shared.messages import Message, Unit, parse_message
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.services import Services

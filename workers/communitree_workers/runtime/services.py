@@ -10,12 +10,12 @@ import pyarrow as pa
 import redis.asyncio
 
 from communitree_shared.broker import Publisher
-from communitree_shared.connect import async_redis_client, redis_client
-from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger
-from communitree_shared.rediskeys import PREFIX
+from communitree_shared.objects.keys import Keys
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import async_redis_client, redis_client
+from communitree_shared.redis_server.rediskeys import PREFIX
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from communitree_workers.runtime.cache import Cache
 from communitree_workers.runtime.loop import LoopHere, LoopThread
 from communitree_workers.runtime.waits import Waits

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 import redis
 
-from communitree_shared import rediskeys as rk
+from communitree_shared.contract.messages import Message
 from communitree_shared.errors import InfrastructureError, ServerRefuses
 from communitree_shared.ledger import Ledger, Outgoing
-from communitree_shared.messages import Message
+from communitree_shared.redis_server import rediskeys as rk
 
 log = logging.getLogger(__name__)
 

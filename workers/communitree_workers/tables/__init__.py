@@ -1,1 +1,1 @@
-"""Tables in memory: pyarrow with the columns of `communitree_shared.tables`."""
+"""Tables in memory: pyarrow with the columns of `communitree_shared.contract.tables`."""

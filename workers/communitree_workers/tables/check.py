@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import (
+from communitree_shared.contract.tables import (
     COLUMNS,
     COMMUNITIES,
     COMMUNITY_REPORTS,

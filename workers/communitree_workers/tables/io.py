@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from communitree_shared.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
+from communitree_shared.contract.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
 from communitree_workers.tables.columns import blocks, lengths, one_chunk
 
 #: A corpus's tables by name.

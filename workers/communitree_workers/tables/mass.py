@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from communitree_shared.tables import ENTITIES, MASS_SCALE, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.tables import ENTITIES, MASS_SCALE, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.tables.columns import Ints, flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, ENTITIES
+from communitree_shared.contract.tables import COLUMNS, ENTITIES
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.grouping import (
     canonical_order,

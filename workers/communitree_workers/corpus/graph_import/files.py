@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from communitree_shared.errors import BadInput
-from communitree_shared.tables import (
+from communitree_shared.contract.tables import (
     COMMUNITIES,
     COMMUNITY_REPORTS,
     COVARIATES,
@@ -25,6 +24,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.errors import BadInput
 from communitree_workers.corpus.encodings import detect
 
 #: Where a file's bytes come from: themselves, a path, or something that opens them.

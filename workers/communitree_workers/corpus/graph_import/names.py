@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from communitree_shared.errors import BadInput
-from communitree_shared.tables import (
+from communitree_shared.contract.tables import (
     COLUMNS,
     COMMUNITIES,
     COMMUNITY_REPORTS,
@@ -16,6 +15,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.errors import BadInput
 from communitree_workers.corpus.graph_import import values
 from communitree_workers.corpus.graph_import.files import Raw
 

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.errors import BadInput
-from communitree_shared.options import IndexOptions
-from communitree_shared.tables import (
+from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.tables import (
     COLUMNS,
     COMMUNITIES,
     COMMUNITY_REPORTS,
@@ -21,6 +20,7 @@ from communitree_shared.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.errors import BadInput
 from communitree_workers.corpus.graph_import.account import Notes, named
 from communitree_workers.corpus.graph_import.entities import Entities, nfc, no_entities, read_entities
 from communitree_workers.corpus.graph_import.files import NODES, Raw, Source, is_readable, load, sort_out

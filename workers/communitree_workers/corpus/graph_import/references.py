@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, COVARIATES, TEXT_UNITS
+from communitree_shared.contract.tables import COLUMNS, COVARIATES, TEXT_UNITS
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.ends import normalised
 from communitree_workers.corpus.graph_import.entities import Entities

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, ENTITIES, RELATIONSHIPS, WEIGHT_SCALE
+from communitree_shared.contract.tables import COLUMNS, ENTITIES, RELATIONSHIPS, WEIGHT_SCALE
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.ends import resolve
 from communitree_workers.corpus.graph_import.entities import Entities, nfc

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from communitree_shared import tokens
-from communitree_shared.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
+from communitree_shared.contract.tables import COLUMNS, DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.grouping import canonical_order, content_ids, groups_of, reordered
 from communitree_workers.corpus.graph_import.names import Reader, blank

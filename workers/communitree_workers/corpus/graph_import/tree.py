@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from communitree_shared.tables import COLUMNS, COMMUNITIES, COMMUNITY_REPORTS, NO_PARENT
+from communitree_shared.contract.tables import COLUMNS, COMMUNITIES, COMMUNITY_REPORTS, NO_PARENT
 from communitree_workers.corpus.graph_import import values
 from communitree_workers.corpus.graph_import.account import Notes
 from communitree_workers.corpus.graph_import.entities import Entities

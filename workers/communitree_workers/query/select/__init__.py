@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
+from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions, SelectionOptions
 from communitree_workers.query.blocks import Blocks, build_blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.phrases import say

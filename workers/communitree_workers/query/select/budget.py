@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from communitree_shared.contract.tables import MASS_SCALE
 from communitree_shared.errors import UsageError
-from communitree_shared.tables import MASS_SCALE
 from communitree_workers.query.blocks import Blocks
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.phrases import say

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from communitree_shared.contract.options import BatchOptions
+from communitree_shared.contract.results import Coverage, FinestAvailable, Pruned, Selection
 from communitree_shared.errors import UsageError
-from communitree_shared.options import BatchOptions
-from communitree_shared.results import Coverage, FinestAvailable, Pruned, Selection
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.phrases import say
 from communitree_workers.query.rows import row_costs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from communitree_shared.results import Coverage, Selection
+from communitree_shared.contract.results import Coverage, Selection
 from communitree_workers.query.corpus_view import BoolArray, CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.select.common import Selected

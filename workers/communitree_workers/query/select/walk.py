@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from communitree_shared.options import BatchOptions, SelectionOptions
+from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.phrases import say
 from communitree_workers.query.question import read_question

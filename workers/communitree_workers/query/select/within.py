@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from communitree_shared.options import SelectionOptions
+from communitree_shared.contract.options import SelectionOptions
 from communitree_workers.query.corpus_view import CorpusView, IntArray
 from communitree_workers.query.select.budget import Price, without_price
 

@@ -13,10 +13,10 @@ import redis.backoff
 import redis.retry
 import redis.sentinel
 
-from communitree_shared import redis_address
 from communitree_shared.errors import ServerRefuses, StackNotRunning
 from communitree_shared.faults import of_redis
-from communitree_shared.redis_address import RedisAddress
+from communitree_shared.redis_server import address as redis_address
+from communitree_shared.redis_server.address import RedisAddress
 from communitree_shared.settings import Settings
 
 #: Older servers lack commands that the scripts and the intake use (XAUTOCLAIM, ZADD … GT).

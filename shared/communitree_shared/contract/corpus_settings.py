@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from communitree_shared.options import IndexOptions
+from communitree_shared.contract.options import IndexOptions
 
 Nested = dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from communitree_shared.results import Usage
+from communitree_shared.contract.results import Usage
 
 
 class JobRow(BaseModel):

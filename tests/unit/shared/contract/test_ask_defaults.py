@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from communitree_shared import ask_defaults
+from communitree_shared.contract import ask_defaults
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import QueryOptions
 from communitree_shared.errors import UsageError
 from communitree_shared.ledger.entry import question_digest
-from communitree_shared.messages import QueryRequest
-from communitree_shared.options import QueryOptions
 from communitree_shared.settings import Settings
 
 #: A value for each setting that is none of its built-in one.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from communitree_shared.citing import check_context_name
+from communitree_shared.contract.citing import check_context_name
 from communitree_shared.errors import UsageError
 
 Strategy = Literal[

@@ -10,12 +10,12 @@ import uuid
 
 import redis
 
-from communitree_shared import rediskeys as rk
-from communitree_shared.connect import where_of
 from communitree_shared.errors import ServerRefuses
-from communitree_shared.keys import bucket_name
+from communitree_shared.objects.keys import bucket_name
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.redis_server.connect import where_of
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 
 
 def check_pair(settings: Settings, store: Store, client: redis.Redis) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from communitree_shared.contract.options import IndexOptions, QueryOptions, SelectionOptions, fault
 from communitree_shared.errors import UsageError
-from communitree_shared.options import IndexOptions, QueryOptions, SelectionOptions, fault
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.again import silent_of
+from communitree_shared.contract.again import silent_of
 from communitree_shared.errors import UsageError
 
 

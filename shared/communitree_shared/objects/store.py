@@ -22,7 +22,7 @@ from minio.error import S3Error
 from communitree_shared import crash
 from communitree_shared.errors import BadInput, InfrastructureError, ServerRefuses
 from communitree_shared.faults import S3_FAULTS, of_s3
-from communitree_shared.s3_credentials import provider
+from communitree_shared.objects.credentials import provider
 from communitree_shared.settings import Settings
 from communitree_shared.trouble import trouble_with
 

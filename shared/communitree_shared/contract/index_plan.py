@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from communitree_shared.results import IndexCounts, LlmAccount
+from communitree_shared.contract.results import IndexCounts, LlmAccount
 
 
 class _Plan(BaseModel):

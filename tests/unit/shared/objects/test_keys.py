@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from communitree_shared.errors import UsageError
-from communitree_shared.keys import MAX_NAME_BYTES, Keys, bucket_name, corpus_name, decode_name, encode_name, safe_id
+from communitree_shared.objects.keys import (
+    MAX_NAME_BYTES,
+    Keys,
+    bucket_name,
+    corpus_name,
+    decode_name,
+    encode_name,
+    safe_id,
+)
 
 PLAIN = re.compile(r"^[A-Za-z0-9._/-]+$")
 LETTERS = st.characters(categories=["L", "M", "N", "P", "S"])

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from communitree_shared import broker, messages
+from communitree_shared import broker
+from communitree_shared.contract import messages
+from communitree_shared.contract.messages import Message, Unit, message_id, parse_message, queue_of, schemas
 from communitree_shared.errors import BadInput, NewerMessage
 from communitree_shared.ledger.stages import Stage, Step
-from communitree_shared.messages import Message, Unit, message_id, parse_message, queue_of, schemas
 
 IDS = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z")
 UNITS = st.lists(IDS, min_size=1, max_size=30, unique=True).map(lambda ids: [Unit(id=i) for i in ids])

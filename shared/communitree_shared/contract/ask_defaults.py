@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from communitree_shared.contract.options import TAKEN_BY, QueryOptions, SelectionOptions, fault
 from communitree_shared.errors import UsageError
-from communitree_shared.options import TAKEN_BY, QueryOptions, SelectionOptions, fault
 
 #: Prefix of the environment's variables.
 PREFIX = "COMMUNITREE_ASK_"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from communitree_shared import corpus_settings
-from communitree_shared.options import (
+from communitree_shared.contract import corpus_settings
+from communitree_shared.contract.options import (
     ClusterOptions,
     ExtractOptions,
     IndexOptions,

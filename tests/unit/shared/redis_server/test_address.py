@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from communitree_shared.errors import UsageError
-from communitree_shared.redis_address import parse
+from communitree_shared.redis_server.address import parse
 
 
 def test_one_server() -> None:

@@ -1,0 +1,1 @@
+"""The object store underneath: its client, credentials, and every object's key."""
