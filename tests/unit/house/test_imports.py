@@ -92,7 +92,7 @@ def test_stages_import_no_other_stage() -> None:
 def test_what_stages_share_imports_no_stage() -> None:
     found = (
         (m, t)
-        for common in ("tables", "text", "model", "prompts")
+        for common in ("tables", "text", "citing", "model", "prompts")
         for m in named(f"{WORKERS}.{common}")
         for t in m.imports
         if stage_of(t) in STAGES | COMPOSERS
@@ -184,7 +184,7 @@ def test_unit_tests_mirror_the_code() -> None:
         path.name for path in (PACKAGES[WORKERS]).iterdir() if path.is_dir() and path.name != "__pycache__"
     }
     assert areas <= parts
-    assert areas >= STAGES | {"tables", "text", "model"}
+    assert areas >= STAGES | {"tables", "text", "citing", "model"}
 
 
 def test_folders_of_python_code_are_packages() -> None:
