@@ -27,11 +27,12 @@ from typing import Any
 from communitree_shared.contract.options import ExtractOptions, ReadOptions
 from communitree_shared.contract.tables import ENTITIES, TEXT_UNITS
 from communitree_shared.errors import BadInput
-from communitree_workers.corpus import extract_builtin, extract_spacy
-from communitree_workers.corpus.documents import document
-from communitree_workers.corpus.ingest import ingest
-from communitree_workers.corpus.markup import prose
-from communitree_workers.corpus.merge import merge
+from communitree_workers.corpus.extraction import builtin as extract_builtin
+from communitree_workers.corpus.extraction import spacy_pipeline as extract_spacy
+from communitree_workers.corpus.extraction.markup import prose
+from communitree_workers.corpus.merging.merge import merge
+from communitree_workers.corpus.reading.documents import document
+from communitree_workers.corpus.text_units.tables import ingest
 from communitree_workers.text.words import language
 
 Titles = Callable[[list[tuple[str, str]]], tuple[list[str], float]]

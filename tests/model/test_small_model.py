@@ -26,10 +26,10 @@ from communitree_workers.model.client import CallContext, ChatRequest, ModelClie
 from communitree_workers.query.batch import Batch
 from communitree_workers.query.map import map_messages, map_schema, parse_points
 from communitree_workers.query.reduce import reduce_messages
-from communitree_workers.report.parse import parse_report
-from communitree_workers.report.prompt import messages as report_messages
-from communitree_workers.report.prompt import schema
+from communitree_workers.report.evidence.prompt import messages as report_messages
+from communitree_workers.report.evidence.prompt import schema
 from communitree_workers.report.records import Evidence
+from communitree_workers.report.writing.reply import parse_report
 
 KEY = "key-of-the-small-model"
 

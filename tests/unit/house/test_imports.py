@@ -179,7 +179,7 @@ def test_nothing_prints() -> None:
 
 def test_unit_tests_mirror_the_code() -> None:
     """A folder of unit tests is a part of the code: a newcomer finds the tests of a module by its place."""
-    areas = {path.name for path in (ROOT / "tests/unit").iterdir() if any(path.glob("test_*.py"))}
+    areas = {path.name for path in (ROOT / "tests/unit").iterdir() if any(path.rglob("test_*.py"))}
     parts = {"house", "shared", "producer"} | {
         path.name for path in (PACKAGES[WORKERS]).iterdir() if path.is_dir() and path.name != "__pycache__"
     }

@@ -7,13 +7,13 @@ from communitree_shared import tokens
 from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_workers.report.attach import attach
 from communitree_workers.report.citations import cited
-from communitree_workers.report.parse import parse_report
+from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import Report
 from communitree_workers.report.resolve import Sources, finding_sources
-from communitree_workers.report.rows import count_rows
 from communitree_workers.report.table import MISSING, adopt_reports, report_table
+from communitree_workers.report.writing.attachment import attach
+from communitree_workers.report.writing.reply import parse_report
 from communitree_workers.tables.io import Tables, from_bytes, from_rows, schema, to_bytes
 from support.reports import ENCODING, write_all
 from support.trees import Shape, corpora, corpus

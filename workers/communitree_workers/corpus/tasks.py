@@ -11,13 +11,15 @@ import pyarrow as pa
 from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.errors import CommunitreeError, CorpusNotFound, OutputCut
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.corpus import extract_model, extract_spacy, losses
-from communitree_workers.corpus.describing import describe, described, open_describing
-from communitree_workers.corpus.extract_builtin import extract_units
-from communitree_workers.corpus.fetching import in_order
-from communitree_workers.corpus.ingesting import CLUSTER, ingest
-from communitree_workers.corpus.merge import merge_compact
-from communitree_workers.corpus.unit_rows import rows_of
+from communitree_workers.corpus import losses
+from communitree_workers.corpus.disk.downloads import in_order
+from communitree_workers.corpus.disk.stored_rows import rows_of
+from communitree_workers.corpus.extraction import model as extract_model
+from communitree_workers.corpus.extraction import spacy_pipeline as extract_spacy
+from communitree_workers.corpus.extraction.builtin import extract_units
+from communitree_workers.corpus.merging.merge import merge_compact
+from communitree_workers.corpus.merging.tasks import describe, described, open_describing
+from communitree_workers.corpus.text_units.tasks import CLUSTER, ingest
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler

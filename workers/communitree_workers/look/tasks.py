@@ -24,7 +24,7 @@ from communitree_shared.contract.tables import (
 from communitree_shared.errors import UsageError
 from communitree_workers.corpus.export import export as export_tables
 from communitree_workers.look.around import around
-from communitree_workers.look.planning import plans
+from communitree_workers.look.question_plan import plans
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.formats import check_format
 from communitree_workers.runtime.runner import Handler

@@ -15,10 +15,10 @@ from communitree_shared import tokens
 from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_workers.report.attach import attach, count
 from communitree_workers.report.evidence import EvidenceBuilder
-from communitree_workers.report.extractive import write_report
 from communitree_workers.report.records import GENERATED_BY_IMPORT, ChildReport, Evidence, Finding, Report
+from communitree_workers.report.writing.attachment import attach, count
+from communitree_workers.report.writing.extractive import write_report
 from communitree_workers.tables.io import Tables, conform, from_rows
 
 __all__ = ["adopt_reports", "attach", "report_id", "report_row", "report_table"]

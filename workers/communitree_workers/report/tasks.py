@@ -27,11 +27,12 @@ from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.report import extractive, parse, prompt
-from communitree_workers.report.evidence import EvidenceBuilder
+from communitree_workers.report.evidence import EvidenceBuilder, prompt
+from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import ChildReport, Evidence, Report
-from communitree_workers.report.rows import count_rows
 from communitree_workers.report.table import adopt_reports, attach
+from communitree_workers.report.writing import extractive
+from communitree_workers.report.writing import reply as parse
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io

@@ -24,8 +24,8 @@ from communitree_shared.contract.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
 )
+from communitree_shared.encodings import detect
 from communitree_shared.errors import BadInput
-from communitree_workers.corpus.encodings import detect
 
 #: Where a file's bytes come from: themselves, a path, or something that opens them.
 Source = bytes | Path | Callable[[], BinaryIO]
