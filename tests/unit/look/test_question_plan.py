@@ -13,7 +13,7 @@ from communitree_shared.contract.results import Plan
 from communitree_shared.errors import UsageError
 from communitree_shared.objects.keys import Keys
 from communitree_shared.settings import ModelSettings
-from communitree_workers.look import question_plan as planning
+from communitree_workers.look import question_plan
 from support.views import TreeShape, view_of
 
 VIEW = view_of(TreeShape((-1, -1, 0, 0), (10,) * 4, (0, 0, 1, 1)))
@@ -28,14 +28,14 @@ FOUND = {
 @pytest.fixture(autouse=True)
 def _at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     unpriced = {stage: ModelSettings(model="gpt") for stage in ("map", "reduce", "rate")}
-    monkeypatch.setattr(planning, "load_view", lambda *_: VIEW)
-    monkeypatch.setattr(planning, "prices", lambda _: unpriced)
+    monkeypatch.setattr(question_plan, "load_view", lambda *_: VIEW)
+    monkeypatch.setattr(question_plan, "prices", lambda _: unpriced)
 
 
 def plans(question: str, options: QueryOptions) -> list[Plan]:
     store = SimpleNamespace(find_json={Keys("t", "").job("j", "result.json"): FOUND}.get)
     context: Any = SimpleNamespace(services=SimpleNamespace(store=store), keys=Keys("t", ""))
-    return planning.plans(context, QueryRequest(job="k", corpus="c", version="v", question=question), options)
+    return question_plan.plans(context, QueryRequest(job="k", corpus="c", version="v", question=question), options)
 
 
 def test_a_question_that_is_too_long() -> None:

@@ -14,8 +14,7 @@ from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.disk.downloads import in_order
 from communitree_workers.corpus.disk.stored_rows import rows_of
-from communitree_workers.corpus.extraction import model as extract_model
-from communitree_workers.corpus.extraction import spacy_pipeline as extract_spacy
+from communitree_workers.corpus.extraction import model, spacy_pipeline
 from communitree_workers.corpus.extraction.builtin import extract_units
 from communitree_workers.corpus.merging.merge import merge_compact
 from communitree_workers.corpus.merging.tasks import describe, described, open_describing
@@ -34,7 +33,7 @@ async def extract(context: UnitContext) -> Outcome:
         return Outcome(event={"reused": 1})
     table = await context.to_thread(_text_units, context)
     if args["model"] == EXTRACTIVE:
-        found = extract_spacy.extract_units if options.extract.extractor == "spacy" else extract_units
+        found = spacy_pipeline.extract_units if options.extract.extractor == "spacy" else extract_units
         shard = found(table, options.extract, args["language"])
         await context.save(key, shard.to_bytes())
         return Outcome(event={"text_units": args["rows"]})
@@ -49,7 +48,7 @@ async def extract(context: UnitContext) -> Outcome:
 
     row = table.to_pylist()[0]
     try:
-        result = await extract_model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
+        result = await model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
     except CommunitreeError as error:
         return failed(error, call.spent)
     await context.save(key, json.dumps(result, ensure_ascii=False, sort_keys=True).encode())

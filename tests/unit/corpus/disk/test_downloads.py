@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from communitree_workers.corpus.disk import downloads as fetching
+from communitree_workers.corpus.disk import downloads
 from communitree_workers.corpus.disk.downloads import in_order, into_file
 
 
@@ -45,7 +45,7 @@ def test_a_failure_comes_where_its_item_is() -> None:
 
 
 def test_a_large_object_comes_in_pieces_and_can_be_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_PIECE", 4)
+    monkeypatch.setattr(downloads, "_PIECE", 4)
     data, asked = b"0123456789", []
 
     def read(offset: int, length: int) -> bytes:

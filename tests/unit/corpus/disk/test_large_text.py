@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.disk import large_text
 from communitree_workers.corpus.disk.large_text import LargeText, Shelf
-from communitree_workers.corpus.reading import plain_text as read_text
+from communitree_workers.corpus.reading import plain_text
 from communitree_workers.corpus.reading.documents import document
 from communitree_workers.corpus.reading.formats import read_documents
 from communitree_workers.corpus.text_units import tables as ingest_module
@@ -38,8 +38,8 @@ def test_it_is_cut_like_a_string(text: str, start: int, stop: int, stride: int) 
 def test_a_large_file_gives_the_tables_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Mara met Oskar at the quay. 王晓明在上海工作。😀 " * 40
     small, _ = read(("a.txt", "\ufeff" + text.replace("quay. ", "quay.\r\n")))
-    monkeypatch.setattr(read_text, "_LARGE", 10)
-    monkeypatch.setattr(read_text, "_PIECE", 7)
+    monkeypatch.setattr(plain_text, "_LARGE", 10)
+    monkeypatch.setattr(plain_text, "_PIECE", 7)
     large, _ = read(("a.txt", "\ufeff" + text.replace("quay. ", "quay.\r\n")))
     assert isinstance(large[0].text, LargeText)
     assert (small[0].id, small[0].encoding) == (large[0].id, large[0].encoding)
@@ -50,7 +50,7 @@ def test_a_large_file_gives_the_tables_of_a_small_one(monkeypatch: pytest.Monkey
 
 
 def test_an_empty_large_file_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_text, "_LARGE", 2)
+    monkeypatch.setattr(plain_text, "_LARGE", 2)
     documents, problems = read(("a.txt", " \n\u3000 \n"))
     assert not documents
     assert [p.reason for p in problems] == ["empty"]
@@ -84,7 +84,7 @@ def test_a_large_text_is_the_same_on_the_shelf(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_thousand_large_texts_need_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_text, "_LARGE", 10)
+    monkeypatch.setattr(plain_text, "_LARGE", 10)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = max(int(name) for name in os.listdir("/dev/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(used + 20, hard), hard))

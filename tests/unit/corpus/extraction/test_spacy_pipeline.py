@@ -12,7 +12,7 @@ import pytest
 
 from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import BadInput
-from communitree_workers.corpus.extraction import spacy_pipeline as extract_spacy
+from communitree_workers.corpus.extraction import spacy_pipeline
 from communitree_workers.corpus.extraction.shards import Shard
 
 TEXT = "Dr. Mara Lindqvist of Bayline Shipping bought two harbour tugboats in March. 王晓明在上海港务集团工作。"
@@ -58,7 +58,7 @@ PHRASES = {"harbour tugboats": [("harbour", "NOUN"), ("tugboats", "NOUN")], "Bay
 
 def shard(text: str, phrases: dict[str, list[tuple[str, str]]] = PHRASES) -> Shard:
     units = pa.table({"id": ["u"], "text": [text]})
-    return extract_spacy.extract_units(units, ExtractOptions(), "en", lambda name: lambda t: Doc(t, NAMES, phrases))
+    return spacy_pipeline.extract_units(units, ExtractOptions(), "en", lambda name: lambda t: Doc(t, NAMES, phrases))
 
 
 def test_names_have_types_and_phrases_are_terms() -> None:
@@ -89,7 +89,7 @@ def test_a_pipeline_without_a_parser_gives_names_only() -> None:
 def test_without_spacy_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(BadInput) as caught:
-        extract_spacy.pipeline("missing")
+        spacy_pipeline.pipeline("missing")
     assert "communitree[nlp]" in caught.value.hint
 
 
@@ -99,5 +99,5 @@ def test_a_pipeline_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
     with pytest.raises(BadInput, match="no pipeline de_core_news_sm") as caught:
-        extract_spacy.pipeline("de_core_news_sm")
+        spacy_pipeline.pipeline("de_core_news_sm")
     assert "--spacy-model" in caught.value.hint

@@ -9,9 +9,7 @@ from communitree_shared.contract.options import ExtractOptions, ReadOptions
 from communitree_shared.errors import IntegrityError
 from communitree_workers.corpus.extraction.builtin import extract_units
 from communitree_workers.corpus.extraction.titles import entity_id, relationship_id
-from communitree_workers.corpus.merging import builtin_graph as weigh
-from communitree_workers.corpus.merging import descriptions as describe
-from communitree_workers.corpus.merging import pairs, vocabulary
+from communitree_workers.corpus.merging import builtin_graph, descriptions, pairs, vocabulary
 from communitree_workers.corpus.merging.merge import merge, merge_compact
 from communitree_workers.corpus.reading.documents import document
 from communitree_workers.corpus.text_units.tables import ingest
@@ -112,9 +110,9 @@ def test_so_many_at_a_time_changes_nothing(texts, monkeypatch):
     tables = corpus(texts)
     expected, stats = merge(tables, shards(tables, 2), OPTIONS)
     monkeypatch.setattr(vocabulary, "_SLICE", 3)
-    monkeypatch.setattr(describe, "_BLOCK", 2)
-    monkeypatch.setattr(describe, "_PROBES", 3)
-    monkeypatch.setattr(weigh, "_PROBES", 3)
+    monkeypatch.setattr(descriptions, "_BLOCK", 2)
+    monkeypatch.setattr(descriptions, "_PROBES", 3)
+    monkeypatch.setattr(builtin_graph, "_PROBES", 3)
     monkeypatch.setattr(pairs, "_CELLS", 5)
     again, counted = merge(tables, shards(tables, 2), OPTIONS)
     assert equal(again, expected)

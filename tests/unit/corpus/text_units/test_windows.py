@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import ReadOptions
 from communitree_shared.tokens import count
 from communitree_workers.corpus.reading.documents import document
-from communitree_workers.corpus.text_units import windows as chunk
+from communitree_workers.corpus.text_units import windows
 from communitree_workers.corpus.text_units.windows import text_units
 
 PROSE = "".join(f"Sentence number {n} speaks of ship {n % 7} in the harbour. " for n in range(400))
@@ -41,7 +41,7 @@ def test_units_hold_the_whole_text_within_their_limits(mode, text):
 def test_units_do_not_show_where_blocks_meet(monkeypatch, mode):
     options = {"chunk_tokens": 64, "chunk_overlap": 16, "chunking": mode}
     whole = units(PROSE, **options)
-    monkeypatch.setattr(chunk, "_BLOCK", 3000)
+    monkeypatch.setattr(windows, "_BLOCK", 3000)
     parts = units(PROSE, **options)
     check(PROSE, parts, 64, 16)
     assert sum(r["n_tokens"] < 40 for r in parts[:-1]) == sum(r["n_tokens"] < 40 for r in whole[:-1])

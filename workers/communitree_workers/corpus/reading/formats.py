@@ -7,9 +7,7 @@ from pathlib import PurePosixPath
 
 from communitree_shared.contract.options import ReadOptions
 from communitree_shared.errors import InfrastructureError
-from communitree_workers.corpus.reading import office as read_office
-from communitree_workers.corpus.reading import plain_text as read_text
-from communitree_workers.corpus.reading import records as read_rows
+from communitree_workers.corpus.reading import office, plain_text, records
 from communitree_workers.corpus.reading.documents import Document, Problem, Source
 
 __all__ = ["FORMATS", "Document", "Problem", "Source", "read_documents"]
@@ -18,17 +16,17 @@ Reader = Callable[[Source, ReadOptions], Iterator[Document | Problem]]
 
 #: File name ending → reader. Any other ending is read as text, if it is text.
 FORMATS: dict[str, Reader] = {
-    ".html": read_text.read_html,
-    ".htm": read_text.read_html,
-    ".xhtml": read_text.read_html,
-    ".csv": read_rows.read_csv,
-    ".tsv": read_rows.read_csv,
-    ".json": read_rows.read_json,
-    ".jsonl": read_rows.read_jsonl,
-    ".ndjson": read_rows.read_jsonl,
-    ".parquet": read_rows.read_parquet,
-    ".docx": read_office.read_docx,
-    ".pdf": read_office.read_pdf,
+    ".html": plain_text.read_html,
+    ".htm": plain_text.read_html,
+    ".xhtml": plain_text.read_html,
+    ".csv": records.read_csv,
+    ".tsv": records.read_csv,
+    ".json": records.read_json,
+    ".jsonl": records.read_jsonl,
+    ".ndjson": records.read_jsonl,
+    ".parquet": records.read_parquet,
+    ".docx": office.read_docx,
+    ".pdf": office.read_pdf,
 }
 
 
@@ -54,7 +52,7 @@ def read_documents(sources: Iterable[Source], options: ReadOptions) -> Iterator[
 
 
 def _read(source: Source, options: ReadOptions) -> Iterator[Document | Problem]:
-    reader = FORMATS.get(PurePosixPath(source.name.lower()).suffix, read_text.read_text)
+    reader = FORMATS.get(PurePosixPath(source.name.lower()).suffix, plain_text.read_text)
     if source.size == 0:
         yield Problem(source.name, "empty", "the file is empty")
         return

@@ -13,9 +13,8 @@ from communitree_shared.contract.tables import ENTITIES, TEXT_UNITS
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_workers.corpus import losses
-from communitree_workers.corpus.extraction import builtin as extract_builtin
+from communitree_workers.corpus.extraction import builtin, spacy_pipeline
 from communitree_workers.corpus.extraction import model as extract_model
-from communitree_workers.corpus.extraction import spacy_pipeline as extract_spacy
 from communitree_workers.corpus.extraction.estimate import extraction_usage
 from communitree_workers.corpus.graph_import import read_graph
 from communitree_workers.corpus.reading import uploads
@@ -42,7 +41,7 @@ def ingest(context: UnitContext) -> Outcome:
     about = {"models": models, "changes": changes}
     if options.graph:
         return _ingest_graph(context, request, options, about)
-    pipeline = extract_spacy.identity(options.extract) if options.extract.extractor == "spacy" else ""
+    pipeline = spacy_pipeline.identity(options.extract) if options.extract.extractor == "spacy" else ""
     read = uploads.read(context, request, options)
     spoken, notes = read.language, read.notes
     asked = models["extract"]
@@ -114,7 +113,7 @@ def extract_units(
     for another extractor.
     """
     if model == EXTRACTIVE:
-        size, how = options.extract.shard_units, [pipeline or extract_builtin.VERSION]
+        size, how = options.extract.shard_units, [pipeline or builtin.VERSION]
     else:
         prompts = {k: v for k, v in options.prompts.items() if k in extract_model.ASKED}
         chosen = options.extract.model_dump_json(include=_ASKED)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from communitree_shared import tokens
 from communitree_shared.contract import tables as names
 from communitree_workers.report import citations
-from communitree_workers.report.evidence import table_rows as render
+from communitree_workers.report.evidence import table_rows
 from communitree_workers.tables.io import Tables
 from communitree_workers.text.token_lines import count_lines
 
@@ -66,7 +66,7 @@ def line(*fields: str | None) -> str:
 
 def tails(kind: str, table: pa.Table) -> list[str]:
     """Return each row of a table of this kind as it is rendered, without its number."""
-    found: list[str] = render.tails(kind, table).to_pylist()
+    found: list[str] = table_rows.tails(kind, table).to_pylist()
     return found
 
 
@@ -83,7 +83,7 @@ def count(rows: Iterable[str], encoding: str) -> list[int]:
 
 def count_table(kind: str, table: pa.Table, encoding: str) -> pa.Array:
     """Return the tokens of each row of a table of this kind, as int64."""
-    return pa.array(count_lines(render.lines(table["human_readable_id"], render.tails(kind, table)), encoding))
+    return pa.array(count_lines(table_rows.lines(table["human_readable_id"], table_rows.tails(kind, table)), encoding))
 
 
 def count_rows(tables: Tables, encoding: str) -> Tables:
