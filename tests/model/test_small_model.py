@@ -24,7 +24,8 @@ from communitree_shared.errors import ContextTooLong, ModelError
 from communitree_shared.settings import Settings
 from communitree_workers.model.client import CallContext, ChatRequest, ModelClient
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.map.reply import map_messages, map_schema, parse_points
+from communitree_workers.query.map.prompt import map_messages, map_schema
+from communitree_workers.query.map.reply import parse_points
 from communitree_workers.query.reduce.rounds import reduce_messages
 from communitree_workers.report.parse import parse_report
 from communitree_workers.report.prompt import messages as report_messages

@@ -16,8 +16,8 @@ from communitree_shared.errors import UsageError
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer.account import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.answer.citations import Behind, Checker, Resolver, check, nearest_finding
-from communitree_workers.query.map.reply import MapPoint, MapResult
-from communitree_workers.query.points.gathering import BatchOutcome, gather_points
+from communitree_workers.query.map.outcome import BatchOutcome, MapPoint, MapResult
+from communitree_workers.query.points.gathering import gather_points
 from communitree_workers.query.reduce.rounds import plan_reduce
 from communitree_workers.query.selection.select import select
 from communitree_workers.query.wording.references import find, ids_in, reference, without_references

@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import AnswerOptions, BatchOptions
 from communitree_shared.errors import UsageError
 from communitree_shared.tokens import count
-from communitree_workers.query.batches import rows as r
 from communitree_workers.query.batches.batch import Batch, can_split, split_batch
-from communitree_workers.query.batches.packing import Frame, iter_batches, make_batches, spans
-from communitree_workers.query.map.reply import map_messages, static_tokens
+from communitree_workers.query.batches.frame import Frame, static_tokens
+from communitree_workers.query.batches.packing import iter_batches, make_batches, spans
+from communitree_workers.query.batches.rows import Row, header, report_rows
+from communitree_workers.query.map.prompt import map_messages
+from communitree_workers.query.view.cells import (
+    cell,
+    cells,
+    default_tokens,
+    flatten,
+    rank_cell,
+    split_line,
+    weight_cell,
+)
 from support.views import TreeShape, view_of
 
 HARM = [
@@ -56,14 +66,14 @@ def ascii_of(text: str) -> str:
     return text.encode("ascii", "ignore").decode()
 
 
-def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float = 5.0, options: BatchOptions) -> r.Row:
-    cells = [str(id), r.cell(title, options.column_delimiter), "1"]
+def row(id: int, content: str, *, title: str = "t", weight: int = 3, rank: float = 5.0, options: BatchOptions) -> Row:
+    cells = [str(id), cell(title, options.column_delimiter), "1"]
     if options.include_community_weight:
-        cells.append(r.weight_cell(weight, HEAVIEST, options))
+        cells.append(weight_cell(weight, HEAVIEST, options))
     if options.include_community_rank:
-        cells.append(r.rank_cell(rank))
-    line = options.column_delimiter.join([*cells, r.cell(content, options.column_delimiter)]) + "\n"
-    return r.Row(id, line.encode(), count(line), (-weight, -rank, id))
+        cells.append(rank_cell(rank))
+    line = options.column_delimiter.join([*cells, cell(content, options.column_delimiter)]) + "\n"
+    return Row(id, line.encode(), count(line), (-weight, -rank, id))
 
 
 @settings(max_examples=60)
@@ -75,8 +85,8 @@ def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, con
     assert line.count("\n") == 1
     assert line.endswith("\n")
     assert len(line.splitlines()) == 1
-    cells = r.split_line(line, delimiter, 6)
-    assert cells == ["7", r.flatten(title), "1", "0.07", "5", r.flatten(content)]
+    cells = split_line(line, delimiter, 6)
+    assert cells == ["7", flatten(title), "1", "0.07", "5", flatten(content)]
     if len(delimiter) == 1:
         assert next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter)) == cells
 
@@ -87,20 +97,20 @@ def test_delimiters_quotes_and_line_breaks_do_not_harm_the_table(title: str, con
 def test_a_row_put_together_in_one_go_is_the_join_of_its_cells(content: str, delimiter: str) -> None:
     view = view_of(TreeShape((-1,), (1,), (1,)), titles=[content])
     options = BatchOptions(column_delimiter=delimiter)
-    (made,) = r.report_rows(view, [0], [content.encode()], options)
-    numbers = (str(view.level[0]), r.weight_cell(int(view.weight[0]), view.heaviest, options), r.rank_cell(5.0))
-    cells = ("0", r.cell(content, delimiter), *numbers, r.cell(content, delimiter))
+    (made,) = report_rows(view, [0], [content.encode()], options)
+    numbers = (str(view.level[0]), weight_cell(int(view.weight[0]), view.heaviest, options), rank_cell(5.0))
+    cells = ("0", cell(content, delimiter), *numbers, cell(content, delimiter))
     assert made.line.decode() == delimiter.join(cells) + "\n"
     lines = [line for line in map(str.strip, content.splitlines()) if line]
-    assert r.flatten(content) == " ¶ ".join(lines)
+    assert flatten(content) == " ¶ ".join(lines)
 
 
 @settings(max_examples=300)
 @example(["a\r\nb \x0b\x1f\n\x1cc", " a\n\nb "], "|")
 @given(st.lists(st.one_of(NASTY, NASTY.map(ascii_of)), max_size=4), st.sampled_from(["|", "¦", "||", "，\t"]))
 def test_cells_made_of_bytes_are_those_that_were_counted(texts: list[str], delimiter: str) -> None:
-    made = r.cells([text.encode() for text in texts], delimiter)
-    assert made == [r.cell(text, delimiter).encode() for text in texts]
+    made = cells([text.encode() for text in texts], delimiter)
+    assert made == [cell(text, delimiter).encode() for text in texts]
 
 
 @settings(max_examples=60)
@@ -120,8 +130,8 @@ def test_a_stored_batch_is_read_as_it_was(contents: list[str], delimiter: str, o
 @given(st.lists(st.tuples(NASTY, NASTY), min_size=1, max_size=6), st.integers(0, HEAVIEST), st.floats(0, 10))
 def test_tokens_of_rows_add_up(texts: list[tuple[str, str]], weight: int, rank: float) -> None:
     made = [row(i, c, title=t, weight=weight, rank=rank, options=BatchOptions()) for i, (t, c) in enumerate(texts)]
-    table = r.header(BatchOptions()) + b"".join(m.line for m in made).decode()
-    assert count(table) == count(r.header(BatchOptions())) + sum(m.tokens for m in made)
+    table = header(BatchOptions()) + b"".join(m.line for m in made).decode()
+    assert count(table) == count(header(BatchOptions())) + sum(m.tokens for m in made)
 
 
 @settings(max_examples=30)
@@ -132,19 +142,19 @@ def test_stored_tokens_hold_for_other_columns(
     view = view_of(TreeShape((-1,), (1,), (1,)), titles=[title], rank=[rank])
     view.weight[0] = weight
     default = BatchOptions()
-    cells = (r.weight_cell(weight, view.heaviest, default), r.rank_cell(rank))
-    view.tokens[0] = r.default_tokens(0, title, 0, *cells, content, view.encoding)
+    cells = (weight_cell(weight, view.heaviest, default), rank_cell(rank))
+    view.tokens[0] = default_tokens(0, title, 0, *cells, content, view.encoding)
     options = BatchOptions(
         include_community_weight=with_weight, include_community_rank=with_rank, normalize_community_weight=normal
     )
-    (made,) = r.report_rows(view, [0], [content.encode()], options)
+    (made,) = report_rows(view, [0], [content.encode()], options)
     assert made.tokens == count(made.line.decode())
 
 
 @pytest.mark.parametrize("delimiter", ["", "1", '"', ".", "\n", "a", " ", "-"])
 def test_a_delimiter_that_would_harm_is_refused(delimiter: str) -> None:
     with pytest.raises(UsageError, match="delimiter"):
-        r.header(BatchOptions(column_delimiter=delimiter))
+        header(BatchOptions(column_delimiter=delimiter))
 
 
 REPORT = "# T\n\nsummary\n\n" + "\n\n".join(f"## finding {i}\n\n" + f"word{i} said so. " * 30 for i in range(12))
@@ -199,7 +209,7 @@ def test_whole_prompts_stay_within_the_limit_and_no_row_is_lost(contents: list[s
     assert {id for b in batches for id in b.ids} == set(range(len(contents)))
     for i, text in enumerate(contents):
         found = "".join(c["content"] for b in batches for c in b.cells() if c["id"] == str(i))
-        said = r.flatten(text).replace(" ", "").replace("¶", "")
+        said = flatten(text).replace(" ", "").replace("¶", "")
         assert len(found.replace(" ", "").replace("¶", "")) == len(said)
 
 
@@ -232,7 +242,7 @@ def test_batches_made_one_at_a_time_are_the_same_and_hold_the_text_of_one() -> N
     made = [row(i, text, weight=i % 7, rank=i % 3, options=options) for i, text in texts.items()]
     asked: list[list[int]] = []
 
-    def render(places: Sequence[int]) -> list[r.Row]:
+    def render(places: Sequence[int]) -> list[Row]:
         asked.append(list(places))
         return [made[i] for i in places]
 

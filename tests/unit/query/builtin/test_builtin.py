@@ -9,13 +9,15 @@ import pytest
 from communitree_shared.contract.options import AnswerOptions, BatchOptions, Turn
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import count
-from communitree_workers.query.batches import rows as r
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.batches.packing import Frame, make_batches
+from communitree_workers.query.batches.frame import Frame
+from communitree_workers.query.batches.packing import make_batches
+from communitree_workers.query.batches.rows import Row
+from communitree_workers.query.builtin.answer import write_answer
 from communitree_workers.query.builtin.replies import map_reply, question_matcher, rate_reply, rewrite_reply
-from communitree_workers.query.builtin.text import write_answer
 from communitree_workers.query.map.reply import parse_points
 from communitree_workers.query.question.words import read_question
+from communitree_workers.query.view.cells import cell
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.wording.references import ids_in
 
@@ -49,8 +51,8 @@ def batch_of(reports: Sequence[tuple[str, str, list[tuple[str, str]], int]], ove
     rows = []
     for i, (title, summary, findings, weight) in enumerate(reports, start=1):
         body = "\n\n".join([f"# {title}", summary, *(f"## {h}\n\n{t}" for h, t in findings)])
-        line = "|".join((str(i), r.cell(title), "0", f"{weight / 20:.2f}", "5", r.cell(body))) + "\n"
-        rows.append(r.Row(i, line.encode(), count(line), (-weight, -5, i)))
+        line = "|".join((str(i), cell(title), "0", f"{weight / 20:.2f}", "5", cell(body))) + "\n"
+        rows.append(Row(i, line.encode(), count(line), (-weight, -5, i)))
     (batch,) = make_batches(rows, BatchOptions(), Frame(0, overview, [1]))
     return batch
 

@@ -12,17 +12,12 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import AnswerOptions, BatchOptions
 from communitree_shared.errors import BadInput, UsageError
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.map.reply import (
-    MapPoint,
-    MapResult,
-    at_limit,
-    check_question,
-    map_messages,
-    map_schema,
-    parse_points,
-    read_score,
-    words,
-)
+from communitree_workers.query.map.outcome import MapPoint, MapResult
+from communitree_workers.query.map.prompt import map_messages, map_schema
+from communitree_workers.query.map.reply import at_limit, parse_points
+from communitree_workers.query.question.question import check_question
+from communitree_workers.query.wording.length import words
+from communitree_workers.query.wording.scores import read_score
 
 BATCH = Batch(
     kind="reports", context_name="Reports", delimiter="|", columns=["id", "title", "content"],

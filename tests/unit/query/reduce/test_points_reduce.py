@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import count
-from communitree_workers.query.map.reply import MapPoint, MapResult
+from communitree_workers.query.map.outcome import BatchOutcome, MapPoint, MapResult
 from communitree_workers.query.planning.rating import as_scores
-from communitree_workers.query.points.gathering import BatchOutcome, Gathered, gather_points
+from communitree_workers.query.planning.reduce_sizes import part_words
+from communitree_workers.query.points.gathering import Gathered, gather_points
 from communitree_workers.query.points.scale import shifts
 from communitree_workers.query.reduce.rounds import (
     ReducePlan,
@@ -21,7 +22,6 @@ from communitree_workers.query.reduce.rounds import (
     drop_group,
     pack,
     part_messages,
-    part_words,
     plan_reduce,
     plan_round,
     reduce_messages,

@@ -14,7 +14,8 @@ from communitree_shared.errors import UsageError
 from communitree_workers.query.planning.planner import plan
 from communitree_workers.query.selection.budget import cut
 from communitree_workers.query.selection.choice import is_cut
-from communitree_workers.query.selection.select import costs, must_read, select
+from communitree_workers.query.selection.select import must_read, select
+from communitree_workers.query.view.costs import costs
 from support.shapes import shapes
 from support.views import TreeShape, all_cuts, view_of
 

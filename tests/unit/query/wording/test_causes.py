@@ -10,7 +10,7 @@ import pytest
 import communitree_shared
 import communitree_workers
 from communitree_workers.query.answer.account import causes
-from communitree_workers.query.points.gathering import BatchOutcome
+from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.wording import causes as module
 from communitree_workers.query.wording.causes import cause_in
 

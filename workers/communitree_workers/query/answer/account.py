@@ -22,7 +22,8 @@ from communitree_shared.languages import is_chinese
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer.citations import Checked, Resolver, check, cite, mark_in_answer
 from communitree_workers.query.answer.reports import coverage_read, ids_read, reports_account
-from communitree_workers.query.points.gathering import BatchOutcome, Gathered
+from communitree_workers.query.map.outcome import BatchOutcome
+from communitree_workers.query.points.gathering import Gathered
 from communitree_workers.query.selection.choice import Selected
 from communitree_workers.query.wording.causes import cause_in
 from communitree_workers.query.wording.phrases import say

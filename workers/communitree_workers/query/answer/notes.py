@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from communitree_shared.contract.results import Point
+from communitree_workers.query.builtin.answer import listed
 from communitree_workers.query.builtin.replies import question_matcher
-from communitree_workers.query.builtin.text import listed
 from communitree_workers.query.question.words import Question
 from communitree_workers.query.selection.choice import Selected
 from communitree_workers.query.view.lexicon import Lexicon

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from communitree_shared.contract.results import Coverage, ReportsAccount
-from communitree_workers.query.points.gathering import BatchOutcome, Gathered
+from communitree_workers.query.map.outcome import BatchOutcome
+from communitree_workers.query.points.gathering import Gathered
 from communitree_workers.query.selection.choice import Selected, coverage
 from communitree_workers.query.selection.texts import texts_coverage
 from communitree_workers.query.view.corpus_view import CorpusView

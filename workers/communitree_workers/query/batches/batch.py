@@ -11,7 +11,8 @@ import orjson
 from communitree_shared.errors import UsageError
 from communitree_shared.tokens import DEFAULT_ENCODING
 from communitree_workers.query.batches.row_split import split_row
-from communitree_workers.query.batches.rows import Row, split_line
+from communitree_workers.query.batches.rows import Row
+from communitree_workers.query.view.cells import split_line
 
 
 @dataclass(frozen=True)

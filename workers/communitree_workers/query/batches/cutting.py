@@ -25,36 +25,22 @@ from communitree_shared.contract.messages import QueryRequest
 from communitree_shared.contract.options import BatchOptions, QueryOptions
 from communitree_shared.contract.results import Coverage, Selection
 from communitree_shared.contract.tables import (
-    COMMUNITIES,
     COMMUNITY_REPORTS,
-    COVARIATES,
-    DOCUMENTS,
-    ENTITIES,
-    RELATIONSHIPS,
     TEXT_UNITS,
 )
 from communitree_shared.languages import language_code
 from communitree_shared.settings import ModelSettings, ModelStage
 from communitree_workers.prompts import load
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.batches.packing import Frame, iter_batches, make_batches
+from communitree_workers.query.batches.frame import Frame, static_tokens
+from communitree_workers.query.batches.packing import iter_batches, make_batches
 from communitree_workers.query.batches.rows import ReportRows, text_rows
-from communitree_workers.query.map.reply import static_tokens
 from communitree_workers.query.question.words import read_question
 from communitree_workers.query.selection.choice import Selected
-from communitree_workers.query.view.building import build_view
-from communitree_workers.query.view.corpus_view import FORMAT, CorpusView
+from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.runtime.context import UnitContext
-from communitree_workers.runtime.formats import check_format
 from communitree_workers.tables.columns import ABSENT, positions
 from communitree_workers.tables.texts import Utf8Texts
-
-#: Name of the stored view beside a version's tables. Each format has a name of its own: while an upgrade rolls, workers
-#: of two releases read the same version.
-VIEW = f"view-{FORMAT}.bin"
-
-#: What the view is made of.
-VIEW_TABLES = (COMMUNITIES, COMMUNITY_REPORTS, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
 
 #: Part of the hash that finds a selection's batches again: rises when they would be cut otherwise.
 CUT_FORMAT = 2
@@ -74,28 +60,6 @@ class CutBatch:
     ids: list[int]
     tokens: int
     prompt_tokens: int
-
-
-def load_view(context: UnitContext, corpus: str, version: str) -> CorpusView:
-    """Return the view of a version, from the process's cache where it is there.
-
-    One that another release published has no view of our format: it is made from the tables, and kept beside the other.
-
-    Raises:
-        CorpusNotFound: the version is gone. IntegrityError: its tables cannot be read by this release.
-    """
-    store, key = context.services.store, context.keys.artifact(corpus, version, VIEW)
-
-    def read() -> tuple[CorpusView, int]:
-        data = store.find(key)
-        if data is None:
-            check_format(context, corpus, version)
-            data = build_view(context.read(corpus, version, *VIEW_TABLES)).to_bytes()
-            store.put_new(key, data)
-        return CorpusView.from_bytes(data), 2 * len(data)
-
-    view: CorpusView = context.services.value(key + "#view", read)
-    return view
 
 
 def asked(context: UnitContext, request: QueryRequest, options: QueryOptions) -> str:

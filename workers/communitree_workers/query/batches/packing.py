@@ -9,34 +9,19 @@ import random
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
-from typing import Literal
 
 from communitree_shared.contract.options import BatchOptions
 from communitree_shared.errors import UsageError
-from communitree_shared.tokens import DEFAULT_ENCODING, count
+from communitree_shared.tokens import count
 from communitree_workers.query.batches.batch import Batch
+from communitree_workers.query.batches.frame import Frame
 from communitree_workers.query.batches.row_split import split_row
 from communitree_workers.query.batches.rows import Row, columns, header
 
 #: A prompt that leaves the table less room than this is a mistake in the settings.
 _LEAST_ROOM = 100
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What stands around the table of every batch. `tokens`: of all that, overview included, question not.
-
-    `anchors`: ids of the overview's rows that are scored. `kind`: what the table's rows are. `encoding`: of all counts.
-    """
-
-    tokens: int
-    overview: str = ""
-    anchors: Sequence[int] = ()
-    kind: Literal["reports", "sources"] = "reports"
-    encoding: str = DEFAULT_ENCODING
 
 
 def make_batches(rows: Sequence[Row], options: BatchOptions, frame: Frame) -> list[Batch]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from communitree_shared.tokens import count, truncate
-from communitree_workers.query.batches.rows import BREAK, Row, cell, split_line
+from communitree_workers.query.batches.rows import Row
+from communitree_workers.query.view.cells import BREAK, cell, split_line
 from communitree_workers.text.sentences import sentence_spans
 
 #: Tokens of a seam between two pieces, with what it may cost the words beside it.

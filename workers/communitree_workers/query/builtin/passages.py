@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.batches.rows import BREAK
+from communitree_workers.query.view.cells import BREAK
 from communitree_workers.text.sentences import sentence_spans
 from communitree_workers.text.words import is_cjk, terms
 

@@ -15,9 +15,10 @@ import rjieba
 from communitree_shared.contract.options import AnswerOptions, Turn
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.builtin.passages import Matcher, Passage, ReadRow, join, read_rows, sentences
-from communitree_workers.query.map.reply import words
-from communitree_workers.query.question.words import KINDS, Question, read_question
+from communitree_workers.query.question.words import Question, read_question
+from communitree_workers.query.view.kinds import KINDS
 from communitree_workers.query.view.lexicon import Lexicon
+from communitree_workers.query.wording.length import words
 from communitree_workers.text.variants import simplified
 from communitree_workers.text.words import is_cjk
 

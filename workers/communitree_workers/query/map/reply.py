@@ -1,26 +1,20 @@
-"""The map call: its messages (static table first, question last), the reply's shape, and reading it point by point."""
+"""The reply of a map call, read point by point: what is odd in one costs no other."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from communitree_shared.contract.options import AnswerOptions, BatchOptions
-from communitree_shared.errors import BadInput, UsageError
-from communitree_shared.languages import language_code
-from communitree_shared.tokens import count
-from communitree_workers.prompts import file_language, language_name, load
+from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.errors import BadInput
 from communitree_workers.query.batches.batch import Batch
+from communitree_workers.query.map.outcome import MapPoint, MapResult
+from communitree_workers.query.wording.length import words
 from communitree_workers.query.wording.references import OPENING, ids_in, without_references
-
-#: Tokens that chat formats put around two messages.
-_CHAT_OVERHEAD = 16
-_HEADINGS = {"en": ("# Overview", "# Table: {name}"), "zh": ("# 概览", "# 表格：{name}")}
+from communitree_workers.query.wording.scores import read_score
 
 _POINTS = ("points", "要点", "关键点", "key_points", "data", "results", "result", "answer", "response")
 _TEXT = ("description", "point", "text", "描述", "要点", "内容", "陈述", "statement", "content", "说明", "answer")
@@ -33,143 +27,6 @@ _OVERVIEW = ("overview", "概览", "anchors")
 _BRACKET = re.compile(f"[{re.escape(OPENING)}]")
 _BEFORE_STOP = re.compile(r"\s+([.,;:!?。，；：！？、])")
 _BLANKS = re.compile(r"[ \t]{2,}")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-_FRACTION = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)\s*(?:/|out of|of|分之)\s*(\d+(?:\.\d+)?)\s*", re.I)
-
-
-@dataclass
-class MapPoint:
-    """One statement. `score` None: it could not be read. `unverified`: cited ids that were not in the batch."""
-
-    text: str
-    score: float | None
-    reports: list[int] = field(default_factory=list)
-    unverified: list[int] = field(default_factory=list)
-    overview_only: bool = False
-
-
-@dataclass
-class MapResult:
-    """What a reply holds. `overview`: scores of the anchor rows. `repaired`: shapes and scores that had to be mended.
-
-    `words`: of the reply's points, to compare with the limit.
-    """
-
-    points: list[MapPoint] = field(default_factory=list)
-    overview: dict[int, float] = field(default_factory=dict)
-    repaired: int = 0
-    words: int = 0
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing in it helps to answer the question."""
-        return not any(point.score for point in self.points)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        points = [
-            {"text": p.text, "score": p.score, "reports": p.reports, "unverified": p.unverified,
-             "overview_only": p.overview_only}
-            for p in self.points
-        ]  # fmt: skip
-        overview = [[id, score] for id, score in sorted(self.overview.items())]
-        return {"points": points, "overview": overview, "repaired": self.repaired, "words": self.words}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> MapResult:
-        """Return the result of `to_json`."""
-        return cls(
-            [MapPoint(**point) for point in data["points"]],
-            {int(id): float(score) for id, score in data["overview"]},
-            int(data["repaired"]),
-            int(data["words"]),
-        )
-
-    def __add__(self, other: MapResult) -> MapResult:
-        """Return the points of both halves of a batch; anchor scores are averaged."""
-        overview = dict(self.overview)
-        for id, score in other.overview.items():
-            overview[id] = (overview[id] + score) / 2 if id in overview else score
-        return MapResult(self.points + other.points, overview, self.repaired + other.repaired,
-                         max(self.words, other.words))  # fmt: skip
-
-
-def static_text(
-    overview: str, anchors: list[int], options: AnswerOptions, language: str, prompts: Mapping[str, str], name: str
-) -> str:
-    """Return the system message up to the table."""
-    rules = load("map", language, prompts)
-    rules = rules.replace("{anchors}", ", ".join(map(str, anchors)) or "–")
-    rules = rules.replace("{max_length}", str(options.map_max_length)).replace("{language}", language_name(language))
-    above, table = _HEADINGS[file_language(language)]
-    parts = [rules.strip()]
-    if overview:
-        parts.append(f"{above}\n\n{overview.strip()}")
-    parts.append(table.format(name=name) + "\n\n")
-    return "\n\n".join(parts)
-
-
-def static_tokens(
-    overview: str,
-    anchors: list[int],
-    options: AnswerOptions,
-    prompts: Mapping[str, str],
-    name: str,
-    encoding: str,
-    languages: tuple[str, ...] = ("en", "zh"),
-) -> int:
-    """Return the most tokens the prompt around the table can have, whatever the question's language."""
-    if (code := language_code(options.language)) and code not in languages:
-        languages = (*languages, code)
-    texts = [static_text(overview, anchors, options, language, prompts, name) for language in languages]
-    return max(count(text, encoding) for text in texts) + _CHAT_OVERHEAD
-
-
-def map_messages(
-    batch: Batch, question: str, options: AnswerOptions, language: str, prompts: Mapping[str, str]
-) -> list[dict[str, str]]:
-    """Return the chat messages of a batch. The first is the same for every question in one language."""
-    static = static_text(batch.overview, batch.anchors, options, language, prompts, batch.context_name)
-    return [
-        {"role": "system", "content": static + batch.table},
-        {"role": "user", "content": question.strip()},
-    ]
-
-
-def check_question(question: str, options: BatchOptions, encoding: str) -> None:
-    """Refuse a question that is empty, or longer than the room kept for it.
-
-    Raises:
-        UsageError: with both numbers.
-    """
-    if not question.strip():
-        raise UsageError("The question is empty.", hint="Give a question in words.")
-    tokens = count(question, encoding)
-    if tokens > options.reserve_tokens:
-        raise UsageError(
-            f"The question has {tokens} tokens; {options.reserve_tokens} are kept for it in every prompt.",
-            hint="Shorten it, or raise --reserve-tokens (and --max-context-tokens with it).",
-        )
-
-
-def map_schema() -> dict[str, Any]:
-    """Return the JSON schema of a reply."""
-    integer = {"type": "integer"}
-    point = {
-        "description": {"type": "string"},
-        "score": integer,
-        "reports": {"type": "array", "items": integer},
-    }
-    row = {"id": integer, "score": integer}
-    return _object({"points": _list(_object(point)), "overview": _list(_object(row))})
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
 
 
 def parse_points(value: Any, batch: Batch) -> MapResult:
@@ -296,25 +153,6 @@ def _ids(value: Any) -> list[int]:
     return [id for item in value for id in _ids(item)] if isinstance(value, list) else []
 
 
-def read_score(value: Any) -> tuple[float | None, bool]:
-    """Return a score as a number (not yet scaled or clamped) and whether it had to be mended; None: unreadable."""
-    if isinstance(value, bool) or value is None:
-        return None, True
-    if isinstance(value, int | float):
-        return (float(value), False) if math.isfinite(value) else (None, True)
-    if isinstance(value, list) and len(value) == 1:
-        return read_score(value[0])[0], True
-    if not isinstance(value, str):
-        return None, True
-    text = value.strip().translate(str.maketrans("０１２３４５６７８９．／％", "0123456789./%"))
-    fraction = _FRACTION.fullmatch(text.rstrip("分 "))
-    if fraction:
-        number, whole = float(fraction[1]), float(fraction[2])
-        return (number / whole * 100 if whole else None), True
-    found = _NUMBER.findall(text)
-    return (float(found[0]), True) if len(found) == 1 else (None, True)
-
-
 def _scale(result: MapResult, overview: Iterator[tuple[int, Any]]) -> None:
     """Bring scores to 0–100; those from 0 to 1 mean shares only where all of a reply are such."""
     anchors = [(id, score) for id, value in overview if (score := read_score(value)[0]) is not None]
@@ -335,14 +173,6 @@ def _clamp(score: float, result: MapResult) -> float:
     if not 0 <= score <= 100:
         result.repaired += 1
     return round(min(100.0, max(0.0, score)), 3)
-
-
-_WORDS = re.compile(r"[\u3400-\u9fff\u3040-\u30ff]|[^\W\u3400-\u9fff\u3040-\u30ff]+")
-
-
-def words(text: str) -> int:
-    """Return the words of a text as a length limit counts them: a Chinese character is one."""
-    return len(_WORDS.findall(text))
 
 
 def at_limit(result: MapResult, options: AnswerOptions) -> bool:

@@ -15,17 +15,18 @@ from communitree_shared.errors import CommunitreeError, UsageError
 from communitree_shared.languages import language_code
 from communitree_shared.settings import ModelSettings
 from communitree_shared.tokens import TOKENS_A_WORD, count
+from communitree_workers.query.batches.frame import static_tokens
 from communitree_workers.query.batches.packing import spans, table_room
-from communitree_workers.query.map.reply import static_tokens
 from communitree_workers.query.planning.rating import CANDIDATE_TOKENS
+from communitree_workers.query.planning.reduce_sizes import RERATED, part_words
 from communitree_workers.query.question.words import read_question
-from communitree_workers.query.reduce.rounds import RERATED, part_words
 from communitree_workers.query.selection.budget import Price, without_price
 from communitree_workers.query.selection.choice import Choice, describe
 from communitree_workers.query.selection.limits import Limits
 from communitree_workers.query.selection.relevant import Relevant
-from communitree_workers.query.selection.select import Selected, check_budget, costs, must_read, select
+from communitree_workers.query.selection.select import Selected, check_budget, must_read, select
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
+from communitree_workers.query.view.costs import costs
 from communitree_workers.query.wording.phrases import say
 
 #: Tokens of the reduce prompt's rules, about; a point has about sixty, and its joint rating is a fifth of that.

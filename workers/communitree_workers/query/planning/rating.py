@@ -10,8 +10,8 @@ from typing import Any
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, truncate
 from communitree_workers.prompts import load
-from communitree_workers.query.batches.rows import flatten
-from communitree_workers.query.map.reply import read_score
+from communitree_workers.query.view.cells import flatten
+from communitree_workers.query.wording.scores import read_score
 
 #: The scale of the prompt (GraphRAG's); joint re-rating of points uses it too.
 HIGHEST = 5

@@ -25,7 +25,7 @@ from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
-from communitree_workers.query.batches.cutting import answer_language, asked, load_view, prices
+from communitree_workers.query.batches.cutting import answer_language, asked, prices
 from communitree_workers.query.builtin.replies import rate_reply, rewrite_reply
 from communitree_workers.query.planning.planner import Planner, Prices
 from communitree_workers.query.planning.rating import parse_ratings, rate_messages, rate_schema, vote
@@ -37,6 +37,7 @@ from communitree_workers.query.selection.relevant import Relevant
 from communitree_workers.query.selection.select import check_budget, must_read
 from communitree_workers.query.selection.walk import Why
 from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.view.stored import load_view
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 
 WALKS = ("relevant", "dynamic")

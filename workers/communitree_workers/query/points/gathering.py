@@ -5,37 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 from communitree_shared.contract.results import Point
-from communitree_workers.query.map.reply import MapResult
+from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.points.scale import shifts
 from communitree_workers.query.wording.phrases import say
 from communitree_workers.text.words import terms
-
-
-@dataclass
-class BatchOutcome:
-    """What became of a batch. `ids`: its reports. `cause`: why it failed. `halves`: how often it was split."""
-
-    status: Literal["answered", "failed"]
-    ids: list[int]
-    result: MapResult | None = None
-    cause: str = ""
-    retried: int = 0
-    halves: int = 0
-    cached: bool = False
-    at_limit: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {**self.__dict__, "result": self.result.to_json() if self.result else None}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> BatchOutcome:
-        """Return the outcome of `to_json`."""
-        result = data.get("result")
-        return cls(**{**data, "result": MapResult.from_json(result) if result else None})
 
 
 @dataclass

@@ -49,14 +49,6 @@ _PLACES = re.compile(r"\b(?:where|places?|locations?|cities|countries)\b|地点|
 _GROUPS = re.compile(r"\b(?:organi[sz]ations?|companies|institutions?|parties)\b|组织|机构|公司|家族|部门", re.I)
 _EVENTS = re.compile(r"\b(?:events?|what happen\w*)\b|事件|情节|发生了什么", re.I)
 
-#: Entity types, as people and extractors write them, of each kind of thing a question can ask for.
-KINDS: dict[str, frozenset[str]] = {
-    "people": frozenset({"person", "people", "character", "human", "per", "人物", "人", "角色", "人名"}),
-    "places": frozenset({"geo", "location", "place", "gpe", "loc", "city", "country", "地点", "地名", "地理", "地方"}),
-    "groups": frozenset({"organization", "organisation", "org", "company", "institution", "group", "组织", "机构"}),
-    "events": frozenset({"event", "事件"}),
-}
-
 
 def _folded(words: list[str]) -> frozenset[str]:
     return frozenset(term for word in words for term in terms(word)) | frozenset(words)

@@ -19,22 +19,24 @@ from communitree_workers.query.answer.notes import audit_notes, word_notes
 from communitree_workers.query.answer.result import write_once
 from communitree_workers.query.answer.sources import FindingSources
 from communitree_workers.query.answer.timing import PHASES, Stages, seconds
-from communitree_workers.query.batches.cutting import answer_language, asked, load_selected, load_view, stands
-from communitree_workers.query.builtin.text import write_answer
+from communitree_workers.query.batches.cutting import answer_language, asked, load_selected, stands
+from communitree_workers.query.builtin.answer import write_answer
+from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.planning.rating import as_scores, parse_ratings, rate_messages, rate_schema, rerate_items
+from communitree_workers.query.planning.reduce_sizes import part_words
 from communitree_workers.query.planning.waves import rating_usage, rewriting_usage
-from communitree_workers.query.points.gathering import BatchOutcome, Gathered, gather_points
+from communitree_workers.query.points.gathering import Gathered, gather_points
 from communitree_workers.query.question.words import read_question
 from communitree_workers.query.reduce.rounds import (
     ReducePlan,
     drop_group,
     part_messages,
-    part_words,
     plan_reduce,
     plan_round,
     reduce_messages,
 )
 from communitree_workers.query.reduce.telling import Telling, Writing, tell_whole
+from communitree_workers.query.view.stored import load_view
 from communitree_workers.query.wording.causes import cause_in
 from communitree_workers.runtime.context import Outcome, UnitContext
 

@@ -11,17 +11,14 @@ from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, count, truncate
 from communitree_workers.prompts import language_name, load
+from communitree_workers.query.planning.reduce_sizes import _FAN_IN, RERATED, part_words
 from communitree_workers.query.points.gathering import Gathered, sort_points
 from communitree_workers.query.wording.forms import form_of
 from communitree_workers.query.wording.phrases import say
 from communitree_workers.query.wording.references import reference
 
-#: A joint re-rating looks at this many times what the reduce prompt holds.
-RERATED = 3
 #: A single point may take this share of the prompt; a longer one is shortened.
 _LARGEST = 2
-#: At most this many parts are condensed into one text of a further round.
-_FAN_IN = 12
 
 
 @dataclass(frozen=True)
@@ -195,12 +192,6 @@ def plan_round(texts: Sequence[str], options: AnswerOptions, encoding: str = DEF
         return [present]
     n = math.ceil(len(cut) / _FAN_IN)
     return [cut[g::n] for g in range(n)]
-
-
-def part_words(groups: int, options: AnswerOptions) -> int:
-    """Return how many words each of so many condensed texts may have, so that all of them fit one prompt."""
-    share = options.max_data_tokens // max(1, min(groups, _FAN_IN))
-    return max(60, min(options.reduce_max_length, int(share * 0.55)))
 
 
 def render_point(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from communitree_shared.contract.options import BatchOptions
 from communitree_shared.contract.results import Coverage, FinestAvailable, Pruned, Selection
 from communitree_shared.errors import UsageError
-from communitree_workers.query.batches.rows import row_costs
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
+from communitree_workers.query.view.costs import row_costs
 from communitree_workers.query.wording.phrases import say
 
 #: How many communities a list of the heaviest names.

@@ -166,7 +166,7 @@ class Relevant(Walk):
         return {unit: number for unit, number in limits.items() if number is not None}
 
     def _limits(self) -> Limits:
-        from communitree_workers.query.selection.select import costs
+        from communitree_workers.query.view.costs import costs
 
         return Limits.of(self.options, costs(self.view, self.batch)[0], self.price, self.spent)
 

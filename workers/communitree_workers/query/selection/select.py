@@ -11,7 +11,6 @@ import numpy as np
 
 from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_workers.query.batches.rows import row_costs
 from communitree_workers.query.question.words import read_question
 from communitree_workers.query.selection.auto import auto
 from communitree_workers.query.selection.budget import Price, by_budget, without_price
@@ -19,8 +18,9 @@ from communitree_workers.query.selection.choice import Choice, Selected, describ
 from communitree_workers.query.selection.levels import frontier, leaves, levels
 from communitree_workers.query.selection.limits import Limits
 from communitree_workers.query.selection.texts import texts
-from communitree_workers.query.view.blocks import Blocks, build_blocks
+from communitree_workers.query.view.blocks import Blocks
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
+from communitree_workers.query.view.costs import costs
 from communitree_workers.query.wording.phrases import say
 
 __all__ = ["Selected", "check_budget", "costs", "must_read", "select"]
@@ -147,22 +147,3 @@ def check_budget(view: CorpusView, options: SelectionOptions, batch: BatchOption
         given = getattr(options, f"budget_{found['binding']}")
         raise too_small(found["binding"], given, found["least"], "the smallest report")
     return limits
-
-
-def costs(view: CorpusView, batch: BatchOptions) -> tuple[IntArray, Blocks]:
-    """Return the tokens of each community's row as it will be rendered, and the cut's blocks for these costs.
-
-    The stored blocks are for the default row; other columns or summaries make others, once per view and process.
-    """
-    plain = batch.include_community_rank and batch.include_community_weight and batch.normalize_community_weight
-    if plain and not batch.use_community_summary:
-        return view.tokens, view.by_tokens
-    key = f"_costs:{plain}:{batch.use_community_summary}:{batch.include_community_rank}:" + (
-        f"{batch.include_community_weight}:{batch.normalize_community_weight}"
-    )
-    cached: tuple[IntArray, Blocks] | None = view.__dict__.get(key)
-    if cached is None:
-        cost = np.array(row_costs(view, batch), dtype=np.int64)
-        cached = cost, build_blocks(view.parent, cost, view.bits, [str(c) for c in view.community.tolist()])
-        object.__setattr__(view, key, cached)
-    return cached

@@ -22,8 +22,8 @@ from communitree_shared.contract.tables import (
 )
 from communitree_shared.languages import is_chinese
 from communitree_shared.tokens import DEFAULT_ENCODING
-from communitree_workers.query.batches.rows import NEUTRAL_RANK, default_tokens, rank_cell, weight_cell
 from communitree_workers.query.view.blocks import bits, build_blocks
+from communitree_workers.query.view.cells import NEUTRAL_RANK, default_tokens, rank_cell, weight_cell
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray, gather
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.view.overview import build_overview

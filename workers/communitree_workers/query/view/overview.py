@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from communitree_shared.contract.options import BatchOptions
 from communitree_shared.contract.tables import ENTITIES, RELATIONSHIPS
 from communitree_shared.tokens import count, truncate
-from communitree_workers.query.batches.rows import flatten
-from communitree_workers.query.question.words import KINDS
+from communitree_workers.query.view.cells import flatten
+from communitree_workers.query.view.kinds import KINDS
 from communitree_workers.tables.mass import relationship_ends
 
 #: Tokens of a root's summary in the overview.

@@ -10,9 +10,9 @@ from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.languages import is_chinese
 from communitree_workers.query.builtin.passages import join, sentences
-from communitree_workers.query.map.reply import words
 from communitree_workers.query.question.words import Question
 from communitree_workers.query.wording.forms import Form, known_form
+from communitree_workers.query.wording.length import words
 from communitree_workers.query.wording.phrases import say
 from communitree_workers.query.wording.references import reference, without_references
 
