@@ -29,15 +29,16 @@ from communitree_shared.contract.options import AnswerOptions, BatchOptions, Que
 from communitree_shared.contract.tables import COMMUNITY_REPORTS
 from communitree_shared.objects.keys import Keys
 from communitree_shared.tokens import count, encoding
-from communitree_workers.query import shell
-from communitree_workers.query.blocks import build_blocks
-from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.map import static_tokens
-from communitree_workers.query.packing import Frame, make_batches
-from communitree_workers.query.rows import default_tokens, rank_cell, report_rows, weight_cell
-from communitree_workers.query.select import select
-from communitree_workers.query.select.budget import cut
-from communitree_workers.query.select.coverage import fewest_tokens
+from communitree_workers.query.batches import cutting as shell
+from communitree_workers.query.batches.frame import Frame, static_tokens
+from communitree_workers.query.batches.packing import make_batches
+from communitree_workers.query.batches.rows import report_rows
+from communitree_workers.query.selection.budget import cut
+from communitree_workers.query.selection.coverage import fewest_tokens
+from communitree_workers.query.selection.select import select
+from communitree_workers.query.view.blocks import build_blocks
+from communitree_workers.query.view.cells import default_tokens, rank_cell, weight_cell
+from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.runtime.cache import Cache
 from support.views import TreeShape, view_of
 

@@ -96,8 +96,9 @@ def settings_table() -> str:
 
 def knob_table() -> str:
     """Return a row for each option of a question, those that GraphRAG has first."""
+    from knobs import KNOBS
+
     from communitree.cli.ask import FLAGS
-    from communitree_workers.query.knobs import KNOBS
 
     theirs = {tuple(knob.path.split(".")): knob for knob in KNOBS}
     every = [*theirs, *(path for path in FLAGS.spelled if path not in theirs)]

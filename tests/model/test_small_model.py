@@ -23,9 +23,10 @@ from communitree_shared.contract.options import AnswerOptions, ReportOptions
 from communitree_shared.errors import ContextTooLong, ModelError
 from communitree_shared.settings import Settings
 from communitree_workers.model.client import CallContext, ChatRequest, ModelClient
-from communitree_workers.query.batch import Batch
-from communitree_workers.query.map import map_messages, map_schema, parse_points
-from communitree_workers.query.reduce import reduce_messages
+from communitree_workers.query.batches.batch import Batch
+from communitree_workers.query.map.prompt import map_messages, map_schema
+from communitree_workers.query.map.reply import parse_points
+from communitree_workers.query.reduce.rounds import reduce_messages
 from communitree_workers.report.evidence.prompt import messages as report_messages
 from communitree_workers.report.evidence.prompt import schema
 from communitree_workers.report.records import Evidence

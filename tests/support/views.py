@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from communitree_workers.query.blocks import bits, build_blocks
-from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.lexicon import Lexicon
-from communitree_workers.query.overview import Overview
+from communitree_workers.query.view.blocks import bits, build_blocks
+from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.view.lexicon import Lexicon
+from communitree_workers.query.view.overview import Overview
 
 
 @dataclass(frozen=True)

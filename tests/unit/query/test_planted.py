@@ -10,15 +10,19 @@ import pytest
 from communitree_shared.contract.options import AnswerOptions, BatchOptions, SelectionOptions
 from communitree_shared.contract.results import Answer
 from communitree_shared.tokens import count
-from communitree_workers.query.answer import Header, Reduced, build_answer
-from communitree_workers.query.batch import Batch
-from communitree_workers.query.citations import Resolver
-from communitree_workers.query.map import at_limit, map_messages, parse_points, static_tokens, words
-from communitree_workers.query.packing import Frame, make_batches
-from communitree_workers.query.points import BatchOutcome, gather_points
-from communitree_workers.query.reduce import plan_reduce
-from communitree_workers.query.rows import report_rows
-from communitree_workers.query.select import select
+from communitree_workers.query.answer.account import Header, Reduced, build_answer
+from communitree_workers.query.answer.citations import Resolver
+from communitree_workers.query.batches.batch import Batch
+from communitree_workers.query.batches.frame import Frame, static_tokens
+from communitree_workers.query.batches.packing import make_batches
+from communitree_workers.query.batches.rows import report_rows
+from communitree_workers.query.map.outcome import BatchOutcome
+from communitree_workers.query.map.prompt import map_messages
+from communitree_workers.query.map.reply import at_limit, parse_points
+from communitree_workers.query.points.gathering import gather_points
+from communitree_workers.query.reduce.rounds import plan_reduce
+from communitree_workers.query.selection.select import select
+from communitree_workers.query.wording.length import words
 from support.views import TreeShape, view_of
 
 FACTS = {i: f"The vault of ward {i} holds {i * 37 + 11} sealed ledgers." for i in range(200)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from communitree_shared.contract.messages import QueryRequest
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.contract.results import Plan
-from communitree_workers.query.again import silent
-from communitree_workers.query.map import check_question
-from communitree_workers.query.plan import Planner, Prices, plan, plan_all
-from communitree_workers.query.shell import load_view, prices
+from communitree_workers.query.batches.cutting import prices
+from communitree_workers.query.planning.again import silent
+from communitree_workers.query.planning.planner import Planner, Prices, plan, plan_all
+from communitree_workers.query.question.question import check_question
+from communitree_workers.query.view.stored import load_view
 from communitree_workers.runtime.context import UnitContext
 
 

@@ -33,8 +33,8 @@ from communitree_workers.corpus.losses import of_left_out
 from communitree_workers.publish.needs import needs
 from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
-from communitree_workers.query.shell import VIEW
-from communitree_workers.query.view import build_view
+from communitree_workers.query.view.building import build_view
+from communitree_workers.query.view.stored import VIEW
 from communitree_workers.report.records import Report
 from communitree_workers.report.table import report_table
 from communitree_workers.report.tasks import TABLES, gather, usage_of

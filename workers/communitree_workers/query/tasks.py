@@ -21,16 +21,20 @@ from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.model.inflight import result_key
 from communitree_workers.prompts import load
-from communitree_workers.query import commit, walking
-from communitree_workers.query.again import silent
-from communitree_workers.query.batch import Batch, can_split, split_batch
-from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.extractive import map_reply
-from communitree_workers.query.map import MapResult, at_limit, check_question, map_messages, map_schema, parse_points
-from communitree_workers.query.points import BatchOutcome
-from communitree_workers.query.select import must_read, select
-from communitree_workers.query.select.common import Selected
-from communitree_workers.query.shell import answer_language, asked, cut, dump_selected, load_view
+from communitree_workers.query.batches.batch import Batch, can_split, split_batch
+from communitree_workers.query.batches.cutting import answer_language, asked, cut, dump_selected
+from communitree_workers.query.builtin.replies import map_reply
+from communitree_workers.query.map.outcome import BatchOutcome, MapResult
+from communitree_workers.query.map.prompt import map_messages, map_schema
+from communitree_workers.query.map.reply import at_limit, parse_points
+from communitree_workers.query.planning import waves as walking
+from communitree_workers.query.planning.again import silent
+from communitree_workers.query.question.question import check_question
+from communitree_workers.query.reduce import commit
+from communitree_workers.query.selection.choice import Selected
+from communitree_workers.query.selection.select import must_read, select
+from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.view.stored import load_view
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 

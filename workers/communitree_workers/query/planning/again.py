@@ -1,0 +1,44 @@
+"""`ask --again JOB`: the silent reports of an earlier job as a selection, to be read in smaller batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from communitree_shared.contract.again import silent_of
+from communitree_shared.contract.messages import QueryRequest
+from communitree_shared.contract.options import QueryOptions
+from communitree_shared.contract.results import Coverage
+from communitree_workers.query.batches.cutting import answer_language
+from communitree_workers.query.selection.choice import Choice, Selected, describe
+from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.wording.phrases import say
+from communitree_workers.runtime.context import UnitContext
+
+#: Silent reports are read again in batches of half the size, but not below this many tokens.
+SMALLEST_BATCH = 5_000
+
+
+def silent(
+    context: UnitContext, request: QueryRequest, view: CorpusView, options: QueryOptions
+) -> tuple[Selected, QueryOptions]:
+    """Return the silent reports of the job `options.again`, and options that cut smaller batches.
+
+    Raises:
+        UsageError: as `silent_of`.
+    """
+    found: Mapping[str, Any] = context.services.store.find_json(context.keys.job(options.again, "result.json")) or {}
+    ids = silent_of(options.again, found, request.corpus, request.version)
+    nodes = np.array(sorted(view.node[c] for c in ids if c in view.node), dtype=np.int64)
+    language = answer_language(request.question, options)
+    choice = Choice(nodes, say("why.again", language, count=len(nodes), job=options.again), finest=False)
+    strategy = found["account"]["selection"]["strategy"]
+    selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
+    # Its points count, too.
+    selected = replace(selected, coverage=Coverage.model_validate(found["account"]["coverage"]))
+    size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
+    batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
+    return selected, options.model_copy(update={"batch": batch})
