@@ -16,7 +16,7 @@ SHARED, PRODUCER, WORKERS = "communitree_shared", "communitree", "communitree_wo
 STAGES = {"corpus", "cluster", "report", "query"}
 #: What reads the work of several stages: publishing and looking compose them, the registry lists their tasks.
 COMPOSERS = {"publish", "look", "runtime"}
-#: The thin shell: what runs tasks, and in each stage the modules that take a task's context. The rest is pure.
+#: The thin shell: what runs tasks, and in each stage the tasks and what takes a task's context. The rest is pure.
 SHELL = re.compile(r"^communitree_workers\.(__main__|runtime|model|publish|look)(\.|$)")
 CONTEXT = "communitree_workers.runtime.context"
 OUTSIDE = {"celery", "kombu", "redis", "minio", "aiohttp", "urllib3", "requests", "http", "socket", "prometheus_client"}
@@ -51,7 +51,9 @@ def stage_of(name: str) -> str:
 def shell() -> frozenset[str]:
     """Return the names of the shell's modules."""
     return frozenset(
-        m.name for m in named(WORKERS) if SHELL.match(m.name) or any(t.startswith(CONTEXT) for t in m.imports)
+        m.name
+        for m in named(WORKERS)
+        if SHELL.match(m.name) or m.name.endswith(".tasks") or any(t.startswith(CONTEXT) for t in m.imports)
     )
 
 

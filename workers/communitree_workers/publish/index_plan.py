@@ -23,6 +23,7 @@ from communitree_workers.report.tasks import TABLES, unit_id
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
+from communitree_workers.tables.handover import Extraction, TreeStats
 
 #: Tokens of a report as a model replies it: the mean of 122 reports by a large model.
 REPORT_REPLY = 1100
@@ -32,22 +33,22 @@ def plan(context: UnitContext) -> Outcome:
     """Say what the index would make and cost, and remove what was made to find that out."""
     request, options = context.corpus_request()
     services, keys, message = context.services, context.keys, context.message
-    known = services.store.get_json(keys.build(request.corpus, request.version, "extract.json"))
-    tree = services.store.get_json(keys.build(request.corpus, request.version, "tree.json"))
+    known = Extraction.load(services.store, keys, request)
+    tree = TreeStats.load(services.store, keys, request)
     tables = context.read(request.corpus, request.version, *TABLES)
-    levels = _imported(tables) if known.get("kept") else _levels(context, request, options, tables, known["language"])
+    levels = _imported(tables) if known.kept else _levels(context, request, options, tables, known.language)
     current = services.store.find_json(keys.current(request.corpus))
     made = IndexPlan(
         job_id=message.job,
         corpus=request.corpus,
-        graph="given" if options.graph else "built-in" if known["model"] == EXTRACTIVE else "stand-in",
+        graph="given" if options.graph else "built-in" if known.model == EXTRACTIVE else "stand-in",
         counts=_counts(tables),
         levels={str(level): counts for level, counts in sorted(levels.items())},
-        llm=_account(context, levels, known.get("extraction")),
+        llm=_account(context, levels, known.extraction),
         seconds=index_seconds(services.ledger, message.tenant, message.job).total,
-        changes=[*known.get("changes", []), *replaced(context, request.corpus, current, tables[DOCUMENTS])],
+        changes=[*known.changes, *replaced(context, request.corpus, current, tables[DOCUMENTS])],
         notes=notes_of(request, known, tree),
-        warnings=[*known.get("warnings", []), *tree.get("warnings", [])],
+        warnings=[*known.warnings, *tree.warnings],
     )
     end(context, made.status, made.model_dump())
     services.store.delete_all(list(services.store.keys(keys.version(request.corpus, request.version))))
@@ -97,10 +98,10 @@ def _counts(tables: io.Tables) -> IndexCounts:
     )
 
 
-def _account(context: UnitContext, levels: dict[int, LevelPlan], extraction: dict[str, int] | None) -> LlmAccount:
+def _account(context: UnitContext, levels: dict[int, LevelPlan], extraction: Usage | None) -> LlmAccount:
     calls = sum(level.calls for level in levels.values())
     usages: dict[ModelStage, Usage] = {
-        "extract": Usage.model_validate(extraction or {}),
+        "extract": extraction or Usage(),
         "report": Usage(
             calls=calls,
             prompt_tokens=sum(level.prompt_tokens for level in levels.values()),

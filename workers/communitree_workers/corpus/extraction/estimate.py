@@ -8,7 +8,7 @@ from communitree_shared import tokens
 from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.contract.results import Usage
 from communitree_workers.corpus.extraction.model import claim_messages, graph_messages
-from communitree_workers.corpus.extraction.reply import Extraction
+from communitree_workers.corpus.extraction.reply import Found
 from communitree_workers.prompts import load
 
 #: Tokens of a reply for each token of text, from an index of 42 text units made by a large model: 18.5 entities,
@@ -31,7 +31,7 @@ def extraction_usage(
 
     asked = static(graph_messages("", options, language, prompts))
     again = tokens.count(load("gleaning", language, prompts), encoding)
-    claims = static(claim_messages("", Extraction(), options, language, prompts))
+    claims = static(claim_messages("", Found(), options, language, prompts))
     usage = Usage(usd=None)
     for size in unit_tokens:
         prompt, reply = asked + size, round(REPLY * size)

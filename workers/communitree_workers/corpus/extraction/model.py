@@ -12,7 +12,7 @@ from typing import Any
 
 from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import ModelError, OutputCut
-from communitree_workers.corpus.extraction.reply import Extraction, parse_claims, parse_graph
+from communitree_workers.corpus.extraction.reply import Found, parse_claims, parse_graph
 from communitree_workers.corpus.extraction.titles import unify
 from communitree_workers.prompts import language_name, load
 from communitree_workers.text.sentences import sentence_spans
@@ -84,14 +84,14 @@ async def extract_unit(
 
 async def _graph(
     passage: str, options: ExtractOptions, language: str, prompts: Mapping[str, str], ask: Ask, halvings: int
-) -> Extraction:
+) -> Found:
     messages = graph_messages(passage, options, language, prompts)
     try:
         text, value = await ask(messages, GRAPH_SCHEMA)
     except OutputCut:
         if halvings == 0 or len(passage) < _SHORTEST:
             raise
-        found = Extraction(calls=1)
+        found = Found(calls=1)
         for half in _halves(passage):
             found.add(await _graph(half, options, language, prompts, ask, halvings - 1))
         return found
@@ -119,7 +119,7 @@ def graph_messages(passage: str, options: ExtractOptions, language: str, prompts
 
 
 def claim_messages(
-    passage: str, found: Extraction, options: ExtractOptions, language: str, prompts: Mapping[str, str]
+    passage: str, found: Found, options: ExtractOptions, language: str, prompts: Mapping[str, str]
 ) -> Messages:
     """Return the messages that ask for the claims a passage makes about entities that were found in it."""
     system = _filled(

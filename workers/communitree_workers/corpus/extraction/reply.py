@@ -45,7 +45,7 @@ _NOTHING = frozenset({"", "none", "null", "n/a", "unknown", "无", "未知"})
 
 
 @dataclass
-class Extraction:
+class Found:
     """Rows of a text unit. Entities: title, type, description; relationships: source, target, description, strength;
     claims: subject, object, type, status, start_date, end_date, description, source_text."""
 
@@ -56,7 +56,7 @@ class Extraction:
     calls: int = 0
     failed_calls: int = 0
 
-    def add(self, other: Extraction) -> bool:
+    def add(self, other: Found) -> bool:
         """Take over another's rows that are not here yet (same titles and description); say whether there were any."""
         before = len(self.entities) + len(self.relationships)
         for mine, theirs in ((self.entities, other.entities), (self.relationships, other.relationships)):
@@ -79,9 +79,9 @@ def _identity(row: Row) -> tuple[str, ...]:
     return (unify(row.get("title", "")), unify(row.get("source", "")), unify(row.get("target", "")), row["description"])
 
 
-def parse_graph(text: str, value: Any = None) -> Extraction:
+def parse_graph(text: str, value: Any = None) -> Found:
     """Return the entities and relationships of a reply. A reply without any form counts as one lost row."""
-    out = Extraction()
+    out = Found()
     if not isinstance(value, dict | list):
         if _TUPLE_MARK in text:
             return _parse_tuples(text)
@@ -148,7 +148,7 @@ def _items(value: Any, lists: Mapping[str, str]) -> Iterable[tuple[str, Any]]:
         yield from (("", item) for item in value)
 
 
-def _add_entity(out: Extraction, item: Mapping[str, Any]) -> None:
+def _add_entity(out: Found, item: Mapping[str, Any]) -> None:
     title = _get(item, "title")
     if not unify(title):
         out.lost += 1
@@ -156,7 +156,7 @@ def _add_entity(out: Extraction, item: Mapping[str, Any]) -> None:
     out.entities.append({"title": title, "type": _get(item, "type").lower(), "description": _get(item, "description")})
 
 
-def _add_relationship(out: Extraction, item: Mapping[str, Any]) -> None:
+def _add_relationship(out: Found, item: Mapping[str, Any]) -> None:
     source, target = _get(item, "source"), _get(item, "target")
     if not unify(source) or not unify(target):
         out.lost += 1
@@ -200,8 +200,8 @@ def _records(text: str) -> list[list[str]]:
     return out
 
 
-def _parse_tuples(text: str) -> Extraction:
-    out = Extraction()
+def _parse_tuples(text: str) -> Found:
+    out = Found()
     for record in _records(text):
         kind = record[0].lstrip("(").strip("\"“”' ").casefold()
         if kind == "entity" and len(record) >= 3:

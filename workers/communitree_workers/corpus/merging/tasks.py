@@ -1,29 +1,66 @@
-"""Long descriptions summarised by the model: one unit each, between merge and clustering."""
+"""The merge's tasks: shards into one graph, then long descriptions summarised by the model, one unit each."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
 
 from communitree_shared.contract.messages import CorpusRequest, Unit
 from communitree_shared.contract.options import IndexOptions
-from communitree_shared.contract.tables import COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_shared.contract.tables import COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
+from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.disk.downloads import in_order
 from communitree_workers.corpus.extraction.model import describe_messages
 from communitree_workers.corpus.merging.long_descriptions import long_descriptions, with_summaries
+from communitree_workers.corpus.merging.merge import merge_compact
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.prompts import load
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
+from communitree_workers.tables.handover import Extraction
 from communitree_workers.tables.io import Tables
 
 TABLES = (TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES)
 DESCRIBED = Step("described", "communitree.corpus.described.v1")
+CLUSTER = Step("cluster", "communitree.corpus.cluster.v1")
+
+
+def merge_shards(context: UnitContext) -> Outcome:
+    """Unite what the shards found into one table each."""
+    request, options = context.corpus_request()
+    services = context.services
+    found = Extraction.load(services.store, context.keys, request)
+    folder = context.keys.units(request.corpus, "extract")
+    failed = 0
+
+    def shards() -> Iterator[bytes]:
+        nonlocal failed
+        for data in in_order(found.units, lambda identity: services.store.find(folder + identity)):
+            if data is None:
+                failed += 1  # its text is still held, by a `document` entity
+            else:
+                yield data
+
+    context.carry(request.corpus, request.version, DOCUMENTS, "ingest", "merge")
+    tables = context.read(request.corpus, request.version, TEXT_UNITS, made_by="ingest")
+    by_model = found.model != EXTRACTIVE and not options.plan_only
+    tables, stats = merge_compact(tables, shards(), options.extract, keep_long=by_model)
+    context.write(request.corpus, request.version, tables, made_by="long" if by_model else "merge")
+    about_files = [*losses.of_left_out(request.left_out), *losses.of_files(found.notes)]
+    merged = {"failed": failed, "merge": stats, "warnings": [*about_files, *losses.of_merge(stats)]}
+    found.model_copy(update=merged).save(services.store, context.keys, request)
+    if by_model:
+        open_describing(context, request, options, tables, found.language, found.model)
+    else:
+        context.step(CLUSTER)
+    counts = {name: table.num_rows for name, table in tables.items()}
+    return Outcome(data={"failed": failed}, event={**counts, "failed": failed})
 
 
 def open_describing(
@@ -95,10 +132,9 @@ def described(context: UnitContext) -> Outcome:
         change = partial(shortened, rows=rows) if rows else None
         context.carry(request.corpus, request.version, name, "long", "merge", change)
     if cut:
-        key = keys.build(request.corpus, request.version, "extract.json")
-        plan = store.get_json(key)
+        extraction = Extraction.load(store, keys, request)
         told = losses.of_merge({"descriptions_cut": cut})
-        plan["warnings"] = [*(w for w in plan["warnings"] if w not in told), *told]
-        store.put_json(key, plan)
-    context.step(Step("cluster", "communitree.corpus.cluster.v1"))
+        warnings = [*(w for w in extraction.warnings if w not in told), *told]
+        extraction.model_copy(update={"warnings": warnings}).save(store, keys, request)
+    context.step(CLUSTER)
     return Outcome(data={"cut": cut}, event={"summarised": summarised, "cut": cut})

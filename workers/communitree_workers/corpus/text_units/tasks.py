@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 from communitree_shared.contract import corpus_settings
 from communitree_shared.contract.messages import CorpusRequest, Unit
 from communitree_shared.contract.options import IndexOptions
-from communitree_shared.contract.tables import ENTITIES, TEXT_UNITS
+from communitree_shared.contract.results import Usage
+from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
+from communitree_shared.errors import BadInput
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_workers.corpus import losses
-from communitree_workers.corpus.extraction import builtin, spacy_pipeline
-from communitree_workers.corpus.extraction import model as extract_model
+from communitree_workers.corpus.disk.large_text import LargeText
+from communitree_workers.corpus.extraction import spacy_pipeline
 from communitree_workers.corpus.extraction.estimate import extraction_usage
-from communitree_workers.corpus.graph_import import read_graph
-from communitree_workers.corpus.reading import uploads
-from communitree_workers.corpus.text_units.language import language_of
+from communitree_workers.corpus.extraction.units import TextUnits, extraction_units
+from communitree_workers.corpus.graph_import.tasks import import_graph
+from communitree_workers.corpus.reading.formats import read_documents
+from communitree_workers.corpus.reading.uploads import odd_encodings, sources
+from communitree_workers.corpus.text_units.language import Samples
+from communitree_workers.corpus.text_units.tables import ingest_into
 from communitree_workers.runtime.context import Outcome, UnitContext
-from communitree_workers.tables import io
+from communitree_workers.tables.handover import Extraction
+from communitree_workers.tables.io import TableFile
 
 MERGE = Step("merge", "communitree.corpus.merge.v1")
-CLUSTER = Step("cluster", "communitree.corpus.cluster.v1")
-
-#: What a request to a model depends on: a change of anything else finds the old replies again.
-_ASKED = {"entity_types", "max_gleanings", "claims", "claim_description"}
 
 
 def ingest(context: UnitContext) -> Outcome:
     """Read documents (or graph tables), cut text units, and seal the extraction."""
     request, options = context.corpus_request()
-    services = context.services
+    services, keys = context.services, context.keys
     models: dict[str, str] = {stage: services.settings.model(stage).model for stage in MODEL_STAGES}
     if options.extract.extractor != "auto":
         models["extract"] = EXTRACTIVE
     services.ledger.update(context.message.tenant, context.message.job, {"models": json.dumps(models)})
     changes = corpus_settings.changes(_published(context, request.corpus), options, models)
-    about = {"models": models, "changes": changes}
     if options.graph:
-        return _ingest_graph(context, request, options, about)
+        return import_graph(context, request, options, models, changes)
     pipeline = spacy_pipeline.identity(options.extract) if options.extract.extractor == "spacy" else ""
-    read = uploads.read(context, request, options)
-    spoken, notes = read.language, read.notes
+    read, counts, notes = _read(context, request, options)
     asked = models["extract"]
     if options.plan_only:
         models["extract"] = EXTRACTIVE  # what shows how large the graph may be, and costs nothing
-    units = extract_units(context, options, read, models["extract"], pipeline)
-    done = services.store.present(context.keys.units(request.corpus, "extract"), (u.id for u in units))
+    writer = models["extract"]
+    units = extraction_units(read, options, writer, pipeline)
+    done = services.store.present(keys.units(request.corpus, "extract"), (u.id for u in units))
     missing = [u for u in units if u.id not in done]
-    plan = {
-        "units": [u.id for u in units], "language": spoken, "notes": notes, "model": models["extract"],
-        "reused": len(units) - len(missing), **about,
+    made = {
+        "units": [u.id for u in units], "language": read.language, "notes": notes, "model": asked,
+        "reused": len(units) - len(missing), "models": models, "changes": changes,
     }  # fmt: skip
-    if asked != models["extract"]:
-        units = extract_units(context, options, read, asked, pipeline)
-        plan |= {"model": asked, "extraction": _planned(options, read, units, done)}
-    services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
-    local = models["extract"] == EXTRACTIVE
+    if asked != writer:
+        made["extraction"] = _planned(options, read, extraction_units(read, options, asked, pipeline), done)
+    Extraction(**made).save(services.store, keys, request)
     stage = Stage("extract", "communitree.corpus.extract.v1", MERGE, window=services.settings.window)
-    context.open(stage, context.messages(stage, missing, local=local))
-    counts = {"documents": read.documents, "text_units": len(read.ids)}
+    context.open(stage, context.messages(stage, missing, local=writer == EXTRACTIVE))
     return Outcome(data={"notes": notes[:100], **counts}, event={**counts, "notes": "; ".join(notes[:5])})
 
 
@@ -73,72 +72,69 @@ def _published(context: UnitContext, corpus: str) -> dict[str, Any] | None:
     return manifest
 
 
-def _ingest_graph(
-    context: UnitContext, request: CorpusRequest, options: IndexOptions, about: dict[str, Any]
-) -> Outcome:
-    services = context.services
-    files = {
-        d["name"]: uploads.uploaded(context, request, d["name"], d["sha256"], int(d["size"])) for d in request.documents
-    }
-    graph = read_graph(files, options)
-    context.write(request.corpus, request.version, graph.tables, made_by="merge")
-    keep = graph.communities is not None and not options.cluster.recluster
-    warnings = [*losses.of_left_out(request.left_out), *graph.warnings]
-    said = [*warnings, *graph.notes]
-    plan = {
-        "units": [], "language": _language(graph.tables), "notes": graph.notes, "kept": keep,
-        "warnings": warnings, "model": EXTRACTIVE, **about,
-    }  # fmt: skip
-    services.store.put_json(context.keys.build(request.corpus, request.version, "extract.json"), plan)
-    for name, table in (("kept_communities", graph.communities), ("kept_reports", graph.reports)):
-        if keep and table is not None:
-            key = context.keys.build(request.corpus, request.version, f"{name}.parquet")
-            services.store.put(key, io.to_bytes(table))
-    context.step(CLUSTER)
-    counts = {name: table.num_rows for name, table in graph.tables.items()}
-    return Outcome(data={"notes": said, **counts}, event={**counts, "notes": "; ".join(said[:5])})
+def _read(
+    context: UnitContext, request: CorpusRequest, options: IndexOptions
+) -> tuple[TextUnits, dict[str, int], list[str]]:
+    """Read a request's files, write `documents` and `text_units`; return the latter, counts and notes.
 
-
-def _language(tables: io.Tables) -> str:
-    source = tables[TEXT_UNITS]["text"] if tables[TEXT_UNITS].num_rows else tables[ENTITIES]["description"]
-    return language_of(text.as_py() for text in source)
-
-
-def extract_units(
-    context: UnitContext, options: IndexOptions, read: uploads.Read, model: str, pipeline: str
-) -> list[Unit]:
-    """Return the extraction's units: a shard of the built-in extractor's each, or one text unit for a model.
-
-    Ids are hashes of what the unit reads, so that one that was made before is found again. `pipeline` is spaCy's, ""
-    for another extractor.
+    Raises:
+        BadInput: there is no text in any.
     """
-    if model == EXTRACTIVE:
-        size, how = options.extract.shard_units, [pipeline or builtin.VERSION]
-    else:
-        prompts = {k: v for k, v in options.prompts.items() if k in extract_model.ASKED}
-        chosen = options.extract.model_dump_json(include=_ASKED)
-        size, how = 1, [model, chosen, json.dumps(prompts, sort_keys=True), extract_model.VERSION]
-    request, _ = context.corpus_request()
-    where: dict[str, Any] = {
-        "language": read.language,
-        "model": model,
-        "version": request.version,
-        "corpus": request.corpus,
-    }
-    where["bytes"] = read.bytes
-    units = []
-    for start in range(0, len(read.ids), size):
-        part = read.ids[start : start + size]
-        text = "\n".join([context.message.tenant, *how, read.language, *part])
-        identity = hashlib.sha256(text.encode()).hexdigest()[:40]
-        units.append(Unit(id=identity, args={"start": start, "rows": len(part), **where}))
-    return units
-
-
-def _planned(options: IndexOptions, read: uploads.Read, units: list[Unit], done: set[str]) -> dict[str, Any]:
-    """Return the usage of the extraction by a model that a plan does not call, without the units that are known."""
-    open_ = [u.args["start"] for u in units if u.id not in done]
-    usage = extraction_usage(
-        [read.sizes[row] for row in open_], options.extract, read.language, options.prompts, options.read.encoding_model
+    sink = _Written(context, request)
+    with sink.files[DOCUMENTS], sink.files[TEXT_UNITS]:
+        report = ingest_into(sink, read_documents(sources(context, request), options.read), options.read)
+        notes = [f"{p.source}: {p.message}" for p in report.problems]
+        notes += odd_encodings(report.encodings)
+        if not sink.ids:
+            raise BadInput(
+                f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
+                hint="; ".join(notes[:3]),
+            )
+        sizes = {}
+        for name, table in sink.files.items():
+            file, sizes[name] = table.close()
+            key = context.keys.build(request.corpus, request.version, f"ingest/{name}.parquet")
+            context.services.store.put_file(key, file, sizes[name])
+    units = TextUnits(
+        tenant=context.message.tenant,
+        corpus=request.corpus,
+        version=request.version,
+        ids=sink.ids,
+        n_tokens=sink.sizes,
+        language=sink.samples.language(),
+        bytes=sizes[TEXT_UNITS],
     )
-    return usage.model_dump()
+    return units, {"documents": report.documents, "text_units": len(sink.ids)}, notes
+
+
+class _Written:
+    """The tables on their way into the store, and what the next step wants to know of the text units."""
+
+    def __init__(self, context: UnitContext, request: CorpusRequest) -> None:
+        self.ids: list[str] = []
+        self.sizes: list[int] = []
+        self.samples = Samples()
+        self.files = {name: TableFile(name) for name in (DOCUMENTS, TEXT_UNITS)}
+        self._store = context.services.store
+        self._key = partial(context.keys.text, request.corpus, request.version)
+
+    def units(self, part: pa.Table) -> None:
+        self.ids += part["id"].to_pylist()
+        self.sizes += part["n_tokens"].to_pylist()
+        for text in part["text"].to_pylist():
+            self.samples.add(text)
+        self.files[TEXT_UNITS].add(part)
+
+    def documents(self, part: pa.Table) -> None:
+        self.files[DOCUMENTS].add(part)
+
+    def text(self, document: str, text: LargeText) -> str:
+        """Store a text as an object of its own: no reader of the table must hold it."""
+        self._store.put_file(self._key(document), text.file(), text.size)
+        return ""
+
+
+def _planned(options: IndexOptions, read: TextUnits, units: list[Unit], done: set[str]) -> Usage:
+    """Return the usage of the extraction by a model that a plan does not call, without the units that are known."""
+    sizes = [read.n_tokens[u.args["start"]] for u in units if u.id not in done]
+    return extraction_usage(sizes, options.extract, read.language, options.prompts, options.read.encoding_model)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from communitree_shared.contract.options import ClusterOptions, ExtractOptions, IndexOptions, ReportOptions
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.corpus.reading.uploads import Read
-from communitree_workers.corpus.text_units.tasks import extract_units
+from communitree_workers.corpus.extraction.units import TextUnits, extraction_units
 
 IDS = [f"u{n}" for n in range(5)]
 
 
 def units(options: IndexOptions, model: str = "gpt", spoken: str = "en", pipeline: str = "") -> list[str]:
-    request = SimpleNamespace(version="v", corpus="c")
-    context: Any = SimpleNamespace(message=SimpleNamespace(tenant="default"), corpus_request=lambda: (request, options))
-    read = Read(ids=IDS, sizes=[9] * len(IDS), language=spoken, notes=[], documents=1, bytes=100)
-    return [u.id for u in extract_units(context, options, read, model, pipeline)]
+    read = TextUnits("default", "c", "v", ids=IDS, n_tokens=[9] * len(IDS), language=spoken, bytes=100)
+    return [u.id for u in extraction_units(read, options, model, pipeline)]
 
 
 PLAIN = IndexOptions()
