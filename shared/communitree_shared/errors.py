@@ -10,7 +10,9 @@ CommunitreeError
 │   └── BadInput          a document, table or message: names file, column, row
 ├── StackNotRunning       no embedded stack and no servers in the settings              (exit 4)
 ├── InfrastructureError   Redis or S3 away                                              (retryable)
-│   └── ServerRefuses     credentials, rights, bucket, space, clock: someone must act   (retryable)
+│   ├── ServerRefuses     credentials, rights, bucket, space, clock: someone must act   (retryable)
+│   │   └── OtherBucket   not the bucket of the jobs in this Redis                      (exit 5)
+│   └── DataLost          the embedded stack's data is gone                             (exit 5)
 ├── ModelError            a model endpoint's answer, in the provider's words
 │   ├── ContextTooLong    the prompt is longer than the model takes; callers split
 │   ├── OutputCut         finish_reason=length
@@ -109,6 +111,21 @@ class ServerRefuses(InfrastructureError):
     """Redis or the object store answers, and refuses: waiting alone does not help, the hint says what does."""
 
     code = "refused"
+
+
+class OtherBucket(ServerRefuses):
+    """The bucket is not the one in which the jobs of this Redis lie, or has lost its content."""
+
+    code = "other_bucket"
+    exit_code = 5
+
+
+class DataLost(InfrastructureError):
+    """The embedded stack's data was there before, and is gone."""
+
+    code = "data_lost"
+    retryable = False
+    exit_code = 5
 
 
 class ModelError(CommunitreeError):
