@@ -83,6 +83,9 @@ def index(
         bool,
         typer.Option("--plan", help="Say what would be made and cost: no model, no new version."),
     ] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Also follow links that lead out of the folder they are in.")
+    ] = False,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,9 +117,9 @@ def index(
     from communitree_shared.contract.results import IndexResult
     from communitree_shared.settings import Settings
 
-    gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
-    if chosen.read.strict:
-        gathered.refuse_losses()
+    most = Settings().max_upload_bytes
+    gathered = gather(source, tables=graph, max_bytes=most, follow_links=follow_links)
+    gathered.refuse_losses(chosen.read.strict)
     for warning in gathered.warnings():
         say(warning)
     say(f"{plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")

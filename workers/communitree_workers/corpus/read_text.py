@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from communitree_shared.contract.options import ReadOptions
+from communitree_shared.encodings import Detected, detect
 from communitree_workers.corpus.documents import Document, Problem, Source, document
-from communitree_workers.corpus.encodings import Detected, detect
 from communitree_workers.corpus.html_text import html_to_text
 from communitree_workers.corpus.large_text import LargeText
 

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from communitree_workers.corpus.encodings import detect
+from communitree_shared.encodings import detect
 from communitree_workers.corpus.uploads import odd_encodings
 
 ENGLISH = "The harbour was quiet – nobody knew why. Naïve café façade.\n" * 5
