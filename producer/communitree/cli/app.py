@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from communitree.cli import ask, index, look, operate, stack
 from communitree.cli.everywhere import everywhere, with_everywhere
 from communitree.cli.output import say, say_error, to_stdout
+from communitree.cli.printing import write
 from communitree_shared.errors import CommunitreeError, InfrastructureError, UsageError
 
 _HELP = """Ask questions about a whole corpus: a tree of communities, a report on each, answers that read the reports.
@@ -86,7 +88,8 @@ def run(words: list[str]) -> int:
     except Exception as error:
         known = _known(error)
         if known is None:
-            raise
+            write(traceback.format_exc(), stderr=True)
+            return 1
         say_error(known, as_json)
         return known.exit_code
 

@@ -9,6 +9,7 @@ import typer
 
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, command, say, show, to_stdout
+from communitree.cli.printing import rewrite
 from communitree.cli.prompts import OF_INDEX, read_prompts
 from communitree_shared.contract.options import IndexOptions
 
@@ -176,5 +177,4 @@ def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions
 
 def _uploaded(ended: int, total: int) -> None:
     if sys.stderr.isatty() and (ended == total or ended % 25 == 0):
-        sys.stderr.write(f"\ruploaded {ended:,} of {total:,}" + ("\n" if ended == total else ""))
-        sys.stderr.flush()
+        rewrite(f"uploaded {ended:,} of {total:,}", last=ended == total)
