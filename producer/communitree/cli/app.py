@@ -115,10 +115,6 @@ def _known(error: Exception) -> CommunitreeError | None:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         context = getattr(error, "ctx", None)
         return UsageError(message, hint=f"`{context.command_path} --help` shows how." if context else "")
-    if "ValidationError" in names and hasattr(error, "errors"):
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])).upper()
-        return UsageError(f"COMMUNITREE_{place}: {first['msg']}.", hint="Check the environment variable (or the file).")
     if names & {"RedisError", "KombuError", "MinioException", "HTTPError"}:
         return InfrastructureError(f"{type(error).__name__}: {error}")
     return None

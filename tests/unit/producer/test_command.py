@@ -157,7 +157,7 @@ def test_a_command_to_copy_names_the_stack_and_the_tenant_that_are_meant(
 def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COMMUNITREE_S3_BUCKET", "a")
     assert main(["corpora"]) == 2
-    assert "COMMUNITREE_S3_BUCKET: String should have at least 3 characters" in capsys.readouterr().err
+    assert "COMMUNITREE_S3_BUCKET ('a') has characters, or a length, that it may not have." in capsys.readouterr().err
 
 
 def test_one_server_alone_is_not_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
