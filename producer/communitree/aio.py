@@ -68,9 +68,11 @@ class AsyncClient:
         """Return what a job of `index --plan` found."""
         return await asyncio.to_thread(self.sync.planned, job)
 
-    async def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
+    async def gather(
+        self, source: Source | Sequence[Source], options: IndexOptions | None = None, *, follow_links: bool = False
+    ) -> Gathered:
         """Return the files of a source, and what was left out and why."""
-        return await asyncio.to_thread(self.sync.gather, source, options)
+        return await asyncio.to_thread(self.sync.gather, source, options, follow_links=follow_links)
 
     async def submit_index(
         self,

@@ -110,8 +110,7 @@ class Client:
         if not options.plan_only and not idempotency_key:  # the job that is busy may be the one of this key
             catalogue.refuse_busy(jobs, corpus)
         gathered = source if isinstance(source, Gathered) else self.gather(source, options)
-        if options.read.strict:
-            gathered.refuse_losses()
+        gathered.refuse_losses(options.read.strict)
         self._store.ensure_bucket()
         upload(self._store, jobs.keys, corpus, gathered.documents, progress)
         listed = [document.listed() for document in gathered.documents]
@@ -120,11 +119,12 @@ class Client:
             idempotency_key=idempotency_key,
         ).job  # fmt: skip
 
-    def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
-        """Return the files of a source, and what was left out and why, without uploading anything."""
-        sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-        tables = options is not None and options.graph
-        return gather(sources, tables=tables, max_bytes=self.settings.max_upload_bytes)
+    def gather(
+        self, source: Source | Sequence[Source], options: IndexOptions | None = None, *, follow_links: bool = False
+    ) -> Gathered:
+        """Return the files of a source, and what was left out and why, without uploading: see `sources.gather`."""
+        most, tables = self.settings.max_upload_bytes, options is not None and options.graph
+        return gather(source, tables=tables, max_bytes=most, follow_links=follow_links)
 
     def changed_settings(self, corpus: str, options: IndexOptions | None = None) -> list[str]:
         """Return a line for each setting in which a job would differ from the corpus's published version."""

@@ -9,6 +9,7 @@ import threading
 
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.settings import MODEL_STAGES, Settings
+from communitree_shared.visible import OneLine
 
 
 def _warm() -> None:
@@ -25,10 +26,15 @@ def _warm() -> None:
 def main(argv: list[str]) -> int:
     """Serve the queues named in `argv` (`models`, `cpu`, or single queues); returns the exit code."""
     names = [a for a in argv if a != "worker"] or ["models"]
-    settings = Settings()
-    logging.basicConfig(
-        level=settings.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(level="INFO", stream=sys.stderr)
+    logging.getLogger().handlers[0].setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    try:
+        settings = Settings()
+        settings.look_as_worker()
+    except CommunitreeError as error:
+        logging.getLogger("communitree").error("%s %s", error.message, error.hint)
+        return error.exit_code
+    logging.getLogger().setLevel(settings.log_level)
     for noisy in ("celery", "kombu", "urllib3", "amqp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:

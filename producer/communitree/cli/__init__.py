@@ -12,7 +12,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["version"], ["--version"]):  # answered before anything is imported
         from importlib.metadata import version
 
-        sys.stdout.write(f"communitree {version('communitree')}\n")
+        from communitree.cli.printing import write
+
+        write(f"communitree {version('communitree')}\n")
         return 0
     from communitree.cli.app import run
 

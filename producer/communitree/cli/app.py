@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from communitree.cli import ask, index, look, operate, stack
 from communitree.cli.everywhere import everywhere, with_everywhere
 from communitree.cli.output import say, say_error, to_stdout
+from communitree.cli.printing import write
 from communitree_shared.errors import CommunitreeError, InfrastructureError, UsageError
 
 _HELP = """Ask questions about a whole corpus: a tree of communities, a report on each, answers that read the reports.
@@ -86,7 +88,8 @@ def run(words: list[str]) -> int:
     except Exception as error:
         known = _known(error)
         if known is None:
-            raise
+            write(traceback.format_exc(), stderr=True)
+            return 1
         say_error(known, as_json)
         return known.exit_code
 
@@ -112,10 +115,6 @@ def _known(error: Exception) -> CommunitreeError | None:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         context = getattr(error, "ctx", None)
         return UsageError(message, hint=f"`{context.command_path} --help` shows how." if context else "")
-    if "ValidationError" in names and hasattr(error, "errors"):
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])).upper()
-        return UsageError(f"COMMUNITREE_{place}: {first['msg']}.", hint="Check the environment variable (or the file).")
     if names & {"RedisError", "KombuError", "MinioException", "HTTPError"}:
         return InfrastructureError(f"{type(error).__name__}: {error}")
     return None

@@ -9,6 +9,7 @@ import typer
 
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, command, say, show, to_stdout
+from communitree.cli.printing import rewrite
 from communitree.cli.prompts import OF_INDEX, read_prompts
 from communitree_shared.contract.options import IndexOptions
 
@@ -83,6 +84,9 @@ def index(
         bool,
         typer.Option("--plan", help="Say what would be made and cost: no model, no new version."),
     ] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Also follow links that lead out of the folder they are in.")
+    ] = False,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,9 +118,9 @@ def index(
     from communitree_shared.contract.results import IndexResult
     from communitree_shared.settings import Settings
 
-    gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
-    if chosen.read.strict:
-        gathered.refuse_losses()
+    most = Settings().max_upload_bytes
+    gathered = gather(source, tables=graph, max_bytes=most, follow_links=follow_links)
+    gathered.refuse_losses(chosen.read.strict)
     for warning in gathered.warnings():
         say(warning)
     say(f"{plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")
@@ -173,5 +177,4 @@ def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions
 
 def _uploaded(ended: int, total: int) -> None:
     if sys.stderr.isatty() and (ended == total or ended % 25 == 0):
-        sys.stderr.write(f"\ruploaded {ended:,} of {total:,}" + ("\n" if ended == total else ""))
-        sys.stderr.flush()
+        rewrite(f"uploaded {ended:,} of {total:,}", last=ended == total)

@@ -9,12 +9,13 @@ from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
 
 from communitree.render.numbers import listed, money, seconds, share, shorten
+from communitree.render.text import Text
 from communitree.render.words import say
 from communitree_shared.contract.results import Account, Answer, Citation, Coverage, Plan, Point, Selection
 from communitree_shared.languages import language
+from communitree_shared.visible import visible
 
 _STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "failed": "red", "cancelled": "red"}
 
@@ -200,11 +201,11 @@ class _Prose:
     """Markdown on a terminal; elsewhere the text as it is, so that citations stay in one piece for who parses it."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = visible(text)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if console.is_terminal:
-            yield Markdown(self.text)
+            yield Markdown(self.text, hyperlinks=False)  # an answer's link shows where it leads
         else:
             yield Segment(self.text + "\n")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share, shorten
+from communitree.render.text import Text
 from communitree_shared.contract.job_views import JobRow, JobView
 
 #: A job of these states has made its result.

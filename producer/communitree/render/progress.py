@@ -8,10 +8,10 @@ from time import monotonic
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from communitree.events import WARNING_EVENT, Event
 from communitree.render.numbers import seconds
+from communitree.render.text import Text
 
 #: Steps of one unit that only hand on to the next stage: nothing to look at.
 _QUIET = frozenset(("level", "publish", "finish", "look", "assemble", "walk"))

@@ -217,3 +217,24 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path: Path) -> None:
     assert "i.j" not in module.eager_imports
     assert "h" not in module.eager_imports
     assert module.lines == 11
+
+
+#: What prints, or makes something that does.
+_PRINTS = {
+    "print", "Console", "rich.print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write",
+    "sys.stdout.writelines", "sys.stderr.writelines", "sys.stdout.buffer.write", "sys.stderr.buffer.write",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_is_printed_past_the_one_module_that_makes_it_fit(package: str) -> None:
+    modules = [m for m in named(package) if m.name != f"{PRODUCER}.cli.printing"]
+    calls = ((m, ast.unparse(n.func)) for m in modules for n in m.nodes if isinstance(n, ast.Call))
+    assert not [f"{module.name}: {call}" for module, call in calls if call in _PRINTS]
+
+
+def test_texts_that_are_shown_are_of_our_own_class() -> None:
+    """rich's drops some control characters without a sign, and gives others no width."""
+    own = f"{PRODUCER}.render.text", f"{PRODUCER}.cli.app", f"{PRODUCER}.cli.printing"  # the help; what rich asks for
+    others = [m for m in named(PRODUCER) if m.name not in own]
+    assert not offences((m, t) for m in others for t in m.imports if t.startswith("rich.text"))

@@ -157,7 +157,7 @@ def test_a_command_to_copy_names_the_stack_and_the_tenant_that_are_meant(
 def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COMMUNITREE_S3_BUCKET", "a")
     assert main(["corpora"]) == 2
-    assert "COMMUNITREE_S3_BUCKET: String should have at least 3 characters" in capsys.readouterr().err
+    assert "COMMUNITREE_S3_BUCKET ('a') has characters, or a length, that it may not have." in capsys.readouterr().err
 
 
 def test_one_server_alone_is_not_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,13 +183,17 @@ def test_an_error_of_a_library_is_said_in_one_line(
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "infrastructure"
 
 
-def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_our_own_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object) -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("of a title: \x1b[2J")
 
     monkeypatch.setattr("communitree.client.Client.__init__", broken)
-    with pytest.raises(ZeroDivisionError):
-        main(["corpora"])
+    assert main(["corpora"]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert "ZeroDivisionError: of a title: ␛[2J" in said
 
 
 def test_deleting_asks_or_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
