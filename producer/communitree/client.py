@@ -342,7 +342,10 @@ class Client:
         return recovery.resume(self._jobs, job)
 
     def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
+        """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why.
+
+        An entry with `type` `lost` tells of `count` older ones that were dropped.
+        """
         return recovery.dead_letters(self._jobs, limit)
 
     def redrive(self) -> list[str]:

@@ -129,6 +129,11 @@ class Settings(BaseSettings):
     job_ttl: float = Field(7 * 24 * 3600.0, description="how long an ended job's keys stay")
     answer_cache_ttl: float = 24 * 3600.0
     map_cache_ttl: float = 24 * 3600.0
+    results_keep: int = Field(10_000, ge=1, description="newest entries of a tenant's results that stay in any case")
+    results_keep_unread: int = Field(250_000, ge=1, description="entries that a consumer group has not acknowledged")
+    results_keep_seconds: float = Field(7 * 24 * 3600.0, gt=0)
+    dead_letters_keep: int = Field(10_000, ge=1)
+    dead_letters_keep_seconds: float = Field(30 * 24 * 3600.0, gt=0)
     max_upload_bytes: int = 4 * 2**30
     log_level: str = "INFO"
 

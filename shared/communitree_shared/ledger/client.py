@@ -294,6 +294,11 @@ class Ledger(QueryLedger):
         start = "-" if after == "-" else f"({after}"
         return self._call(lambda: list(self.redis.xrange(key, start)))  # type: ignore[arg-type]
 
+    def event_number(self, tenant: str, job: str, event: str) -> int:
+        """Return the number (`seq`) of an event, by its stream id; 0 where it is gone."""
+        found: Any = self._call(lambda: self.redis.xrange(rk.events(tenant, job), event, event))
+        return int(found[0][1].get("seq", 0)) if found else 0
+
     def ended(self, tenant: str, job: str, block_ms: int) -> bool:
         """Return whether a job has ended within the last minute, waiting up to `block_ms` for it."""
         return bool(self._call(lambda: self.redis.xread({rk.ended(tenant, job): "0"}, block=block_ms)))

@@ -1,6 +1,7 @@
 -- Shared by all ledger scripts. Keys mirror rediskeys.py. `t`, `j`, `s` are tenant, job and stage.
 -- A member of the global sorted sets is 'tenant|job|stage|id'.
 local P = 'communitree:'
+-- A job's events beyond this many go, the oldest first: `seq` shows a follower how many (docs/messages.md).
 local EVENTS_MAX = 20000
 
 local function now()
@@ -14,7 +15,8 @@ local function member(t, j, s, id) return t .. '|' .. j .. '|' .. s .. '|' .. id
 
 local function event(t, j, kind, fields)
   local seq = redis.call('HINCRBY', job_key(t, j), 'seq', 1)
-  local args = {P .. 'events:' .. t .. ':' .. j, 'MAXLEN', '~', EVENTS_MAX, '*', 'type', kind, 'seq', seq, 'at', now()}
+  local args = {P .. 'events:' .. t .. ':' .. j, 'MAXLEN', '~', EVENTS_MAX, '*', 'type', kind, 'seq', seq,
+    'at', string.format('%.3f', now() / 1000)}
   for i = 1, #fields, 2 do
     if fields[i + 1] ~= nil and fields[i + 1] ~= false and fields[i + 1] ~= '' then
       args[#args + 1] = fields[i]
@@ -22,6 +24,12 @@ local function event(t, j, kind, fields)
     end
   end
   redis.call('XADD', unpack(args))
+end
+
+-- Append to a stream that others read at their pace. It is not cut here: the reconciler knows who has read what.
+local function tell(key, fields)
+  redis.call('SADD', P .. 'streams', key)
+  redis.call('XADD', key, '*', unpack(fields))
 end
 
 -- Whether messages of a stage may still go out: not when it is being expired.
@@ -222,8 +230,8 @@ end
 -- An entry of the tenant's results, with the correlation id of one who asked.
 local function tell_end(t, j, state, correlation)
   local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus')
-  redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
-    'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', correlation or '')
+  tell(P .. 'results:' .. t, {'job', j, 'status', state, 'kind', record[1] or '', 'corpus', record[2] or '',
+    'correlation_id', correlation or ''})
 end
 
 -- A job ends once: its state, its last event, an entry for the tenant's results; others may go now (`out`).
@@ -299,7 +307,7 @@ local function arrive(t, j, s, ends, out)
       owners[#owners + 1] = m; owners[#owners + 1] = m .. '#'
       local id = redis.call('HGET', key .. ':units', unit.id)
       if id then messages[id] = (messages[id] or 0) + 1 end
-      local fields = {'stage', s, 'unit', unit.id, 'level', v[2], 'ok', unit.ok and 1 or 0}
+      local fields = {'stage', s, 'unit', unit.id, 'level', v[2], 'ok', unit.ok and 'true' or 'false'}
       for _, value in ipairs(unit.fields) do fields[#fields + 1] = value end
       event(t, j, 'unit.ended', fields)
     end
