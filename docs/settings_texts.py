@@ -65,8 +65,8 @@ TEXTS: dict[str, str] = {
     "map_cache_ttl": "seconds that a map reply is reused",
     "results_keep": "newest entries of a tenant's results stream that stay in any case; all that stay where it has no "
     "consumer group",
-    "results_keep_unread": "entries of it that stay for a consumer group which has not acknowledged them, about 0.15 KB "
-    "of Redis each; what goes beyond that is told by an entry `lost`",
+    "results_keep_unread": "entries of it that stay for a consumer group that has not acknowledged them (about 0.15 KB "
+    "each); what goes beyond that is told by an entry `lost`",
     "results_keep_seconds": "seconds that an entry of it stays at most, read or not",
     "dead_letters_keep": "dead letters of a tenant",
     "dead_letters_keep_seconds": "seconds that a dead letter stays at most",

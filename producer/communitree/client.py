@@ -28,6 +28,7 @@ from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.contract.results import Answer, IndexResult, Plan, Tree
 from communitree_shared.errors import UsageError
 from communitree_shared.ledger.client import Ledger
+from communitree_shared.ledger.corpora import corpora
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
 from communitree_shared.objects.keys import corpus_name
 from communitree_shared.objects.store import Store
@@ -166,7 +167,7 @@ class Client:
     def corpora(self) -> list[dict[str, Any]]:
         """Return all corpora: name, version, the job that indexes it now, counts."""
         self._jobs.store.ensure_bucket()
-        return catalogue.corpora(self._jobs)
+        return corpora(self._jobs)
 
     def delete(self, corpus: str) -> int:
         """Remove a corpus; return how many objects it had."""

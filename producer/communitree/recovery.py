@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from communitree_shared.contract.messages import LeftOut
+from communitree_shared.contract.messages import DocumentList, LeftOut
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import CorpusNotFound, JobNotFound, UsageError
 from communitree_shared.ledger.jobs import Jobs
@@ -33,7 +33,9 @@ def resume(jobs: Jobs, job: str) -> str:
     if request["kind"] == "corpus":
         options = IndexOptions.stored(request.get("given", request["options"]))
         left_out = [LeftOut.model_validate(entry) for entry in request.get("left_out", [])]
-        return jobs.submit_index(request["corpus"], request["documents"], options, left_out=left_out).job
+        apart = request.get("document_list")
+        documents = DocumentList.model_validate(apart) if apart else request["documents"]
+        return jobs.submit_index(request["corpus"], documents, options, left_out=left_out).job
     query = QueryOptions.stored(request["options"])
     return jobs.submit_query(request["corpus"], request["question"], query).job
 

@@ -75,7 +75,8 @@ def _ingest_graph(
 ) -> Outcome:
     services = context.services
     files = {
-        d["name"]: uploads.uploaded(context, request, d["name"], d["sha256"], int(d["size"])) for d in request.documents
+        d["name"]: uploads.uploaded(context, request, d["name"], d["sha256"], int(d["size"]))
+        for d in uploads.listed(context, request)
     }
     graph = read_graph(files, options)
     context.write(request.corpus, request.version, graph.tables, made_by="merge")

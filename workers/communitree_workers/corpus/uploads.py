@@ -14,6 +14,7 @@ from communitree_shared.contract.messages import CorpusRequest
 from communitree_shared.contract.options import IndexOptions
 from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.errors import BadInput
+from communitree_shared.objects import document_lists
 from communitree_workers.corpus.documents import Source
 from communitree_workers.corpus.fetching import LARGE, in_order, into_file
 from communitree_workers.corpus.ingest import ingest_into
@@ -38,6 +39,17 @@ def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: st
     if len(data) != size:
         raise BadInput(f"{name!r} is not the {size:,} bytes that the request says: {key}.", hint="State its size.")
     return data
+
+
+def listed(context: UnitContext, request: CorpusRequest) -> Iterator[dict[str, Any]]:
+    """Yield the documents that a request lists, or the object that it names: name, sha256, size.
+
+    Raises:
+        BadInput: that object is not there, or not what it was when the request was taken.
+    """
+    if request.document_list is None:
+        return iter(request.documents)
+    return document_lists.read(context.services.store, context.keys, request.corpus, request.document_list)
 
 
 class _Written:
@@ -92,7 +104,7 @@ def read(context: UnitContext, request: CorpusRequest, options: IndexOptions) ->
         notes += odd_encodings(report.encodings)
         if not sink.ids:
             raise BadInput(
-                f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
+                f"None of the {request.count:,} files of {request.corpus!r} holds text that can be read.",
                 hint="; ".join(notes[:3]),
             )
         sizes = {}
@@ -113,15 +125,15 @@ def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
     """Yield the files in order; small ones are on their way before they are asked for, each is fetched once."""
     store = context.services.store
 
-    def source(listed: dict[str, Any]) -> Source:
-        name, size = listed["name"], int(listed["size"])
+    def source(entry: dict[str, Any]) -> Source:
+        name, size = entry["name"], int(entry["size"])
         if size <= LARGE:
             try:
-                data = uploaded(context, request, name, listed["sha256"], size)
+                data = uploaded(context, request, name, entry["sha256"], size)
             except BadInput as missing:  # told where the file is read, and the rest goes on
                 return Source(name, partial(_raise, missing), size)
             return Source(name, lambda: io.BytesIO(data), size)
-        key = context.keys.document(request.corpus, listed["sha256"])
+        key = context.keys.document(request.corpus, entry["sha256"])
         found: list[Callable[[], BinaryIO]] = []
 
         def opened() -> BinaryIO:
@@ -134,7 +146,7 @@ def _sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
 
         return Source(name, opened, size)
 
-    return in_order(request.documents, source)
+    return in_order(listed(context, request), source)
 
 
 def _raise(error: BadInput) -> BinaryIO:

@@ -227,11 +227,24 @@ local function sweep(t, j, ttl_ms, out)
   for q, _ in pairs(freed) do drain(q, out) end
 end
 
+-- What a look found stands in the entry of its end up to so many bytes (contract/looks.py has the same number).
+local INLINE = 4096
+
 -- An entry of the tenant's results, with the correlation id of one who asked.
 local function tell_end(t, j, state, correlation)
-  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus')
-  tell(P .. 'results:' .. t, {'job', j, 'status', state, 'kind', record[1] or '', 'corpus', record[2] or '',
-    'correlation_id', correlation or ''})
+  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'op', 'result')
+  local fields = {'job', j, 'status', state, 'kind', record[1] or '', 'corpus', record[2] or '',
+    'correlation_id', correlation or ''}
+  local function add(name, value)
+    if value and value ~= '' then fields[#fields + 1] = name; fields[#fields + 1] = value end
+  end
+  if record[1] == 'look' then
+    local found = redis.call('GET', P .. 'result:' .. t .. ':' .. j)
+    add('op', record[3])
+    add('object', record[4])
+    add('result', found and #found <= INLINE and found)
+  end
+  tell(P .. 'results:' .. t, fields)
 end
 
 -- A job ends once: its state, its last event, an entry for the tenant's results; others may go now (`out`).
@@ -240,7 +253,8 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   if reason and reason ~= '' then fields[#fields + 1] = 'reason'; fields[#fields + 1] = reason end
   for k, v in pairs(summary) do fields[#fields + 1] = k; fields[#fields + 1] = v end
   redis.call('HSET', job_key(t, j), unpack(fields))
-  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation_id')
+  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation_id', 'told')
+  local told_of = record[1] ~= 'look' or record[4] == '1'
   if record[1] == 'query' and (state == 'answered' or state == 'partial' or state == 'no_data') then
     event(t, j, 'reduce.committed', {'status', state})
   end
@@ -248,7 +262,7 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   local told = P .. 'ended:' .. t .. ':' .. j
   redis.call('XADD', told, '*', 'status', state)
   redis.call('PEXPIRE', told, 60000)
-  if record[1] ~= 'look' then
+  if told_of then
     tell_end(t, j, state, record[3])
     for _, name in ipairs(redis.call('SMEMBERS', P .. 'callers:' .. t .. ':' .. j)) do
       if name:sub(1, 5) == 'told|' then tell_end(t, j, state, name:sub(6)) end -- see settle.lua
@@ -256,7 +270,7 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   end
   redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
   -- An end that no result tells of stands here alone; the reconciler writes it (see ends.py).
-  if not summary.result and record[1] ~= 'look' then redis.call('ZADD', P .. 'unwritten', now(), t .. '|' .. j) end
+  if not summary.result and told_of then redis.call('ZADD', P .. 'unwritten', now(), t .. '|' .. j) end
   sweep(t, j, ttl_ms, out)
   -- A look's keys live for minutes only: its end says nothing about the age of the tenant's other jobs.
   if record[1] == 'look' then
