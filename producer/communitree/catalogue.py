@@ -1,12 +1,14 @@
-"""What stands in the way of a corpus job, and the removal of a corpus."""
+"""Corpora: what there is, what stands in the way of a job, and the removal of one."""
 
 from __future__ import annotations
 
 from communitree.deleting import forget
 from communitree_shared.errors import CorpusBusy, CorpusNotFound
-from communitree_shared.ledger.corpora import indexing
+from communitree_shared.ledger.corpora import corpora, indexing
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.objects.keys import corpus_name
+
+__all__ = ["corpora", "delete", "indexing", "not_there", "refuse_busy"]
 
 
 def refuse_busy(jobs: Jobs, corpus: str) -> None:

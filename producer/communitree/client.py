@@ -28,7 +28,6 @@ from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.contract.results import Answer, IndexResult, Plan, Tree
 from communitree_shared.errors import UsageError
 from communitree_shared.ledger.client import Ledger
-from communitree_shared.ledger.corpora import corpora
 from communitree_shared.ledger.jobs import ENDED, Jobs, Submitted
 from communitree_shared.objects.keys import corpus_name
 from communitree_shared.objects.store import Store
@@ -167,7 +166,7 @@ class Client:
     def corpora(self) -> list[dict[str, Any]]:
         """Return all corpora: name, version, the job that indexes it now, counts."""
         self._jobs.store.ensure_bucket()
-        return corpora(self._jobs)
+        return catalogue.corpora(self._jobs)
 
     def delete(self, corpus: str) -> int:
         """Remove a corpus; return how many objects it had."""
@@ -343,10 +342,7 @@ class Client:
         return recovery.resume(self._jobs, job)
 
     def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why.
-
-        An entry with `type` `lost` tells of `count` older ones that were dropped.
-        """
+        """Return the newest units that were given up: job, stage, unit, attempts, why; `lost`: older ones went."""
         return recovery.dead_letters(self._jobs, limit)
 
     def redrive(self) -> list[str]:

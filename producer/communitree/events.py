@@ -135,6 +135,12 @@ def _before(stream_id: str) -> str:
     return f"{ms}-{int(n) - 1}" if int(n or 0) else f"{int(ms) - 1}-{2**64 - 1}"
 
 
+def _number(jobs: Jobs, job: str, event: str) -> int:
+    """Return the number of an event, by its id; 0 where it is gone."""
+    found = jobs.ledger.events(jobs.tenant, job, _before(event), most=1)
+    return int(found[0][1].get("seq", 0)) if found and found[0][0] == event else 0
+
+
 def past(jobs: Jobs, job: str) -> list[Event]:
     """Return the events of a job so far; `lost` first, where they are more than are kept."""
     return list(Gaps().told(Event.of(i, raw) for i, raw in jobs.ledger.events(jobs.tenant, job)))
@@ -203,7 +209,7 @@ def follow(
     """
     waiting = _Waiting(jobs, job, timeout, lost_after)
     cursor = after or "-"
-    gaps = Gaps(jobs.ledger.event_number(jobs.tenant, job, after) if after else 0)
+    gaps = Gaps(_number(jobs, job, after) if after else 0)
     while True:
         found = jobs.ledger.events(jobs.tenant, job, cursor, block_ms=waiting.block_ms)
         for event in gaps.told(Event.of(stream_id, raw) for stream_id, raw in found):

@@ -68,10 +68,10 @@ def checked(
     Raises:
         BadInput: as `check`.
     """
-    known: set[int] = set()  # 64 bits of each hash: a million of them must not fill the memory
+    known: set[int] = set()  # 64 bits of each: a million hashes must not fill the memory
     count, total = 0, 0
     for count, document in enumerate(parsed(read_range, where, listed), 1):
-        if (content := int(document.sha256[:16], 16)) not in known:
+        if (content := hash(document.sha256)) not in known:
             known.add(content)
             total += document.size
         if count % _BEAT == 0:

@@ -64,15 +64,14 @@ class Stream:
         self.steps, self.reads, self.log = list(steps), 0, []
         self.ledger = self
 
-    def events(self, tenant: str, job: str, after: str = "-", block_ms: int = 0) -> list[tuple[str, dict[str, str]]]:
+    def events(
+        self, tenant: str, job: str, after: str = "-", block_ms: int = 0, most: int | None = None
+    ) -> list[tuple[str, dict[str, str]]]:
         if block_ms:
             self.reads += 1
             self.log += self.steps[min(self.reads, len(self.steps)) - 1][0] if self.reads <= len(self.steps) else []
         start = 0 if after == "-" else int(after.split("-")[0])
-        return [(f"{i}-0", {"type": kind, "seq": str(i)}) for i, kind in enumerate(self.log, 1) if i > start]
-
-    def event_number(self, tenant: str, job: str, event: str) -> int:
-        return int(event.split("-")[0])
+        return [(f"{i}-0", {"type": kind, "seq": str(i)}) for i, kind in enumerate(self.log, 1) if i > start][:most]
 
     def ended(self, tenant: str, job: str, block_ms: int) -> bool:
         return any(fields["type"] == "job.ended" for _, fields in self.events(tenant, job, block_ms=block_ms))
