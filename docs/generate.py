@@ -23,7 +23,15 @@ for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FOR
 from pydantic import BaseModel, SecretStr  # noqa: E402
 from settings_texts import TEXTS  # noqa: E402
 
-from communitree_shared.contract import ask_defaults, index_plan, job_views, messages, results  # noqa: E402
+from communitree_shared.contract import (  # noqa: E402
+    ask_defaults,
+    index_plan,
+    job_views,
+    looks,
+    messages,
+    results,
+    stream_entries,
+)
 from communitree_shared.contract.options import QueryOptions, field_of, limits  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
@@ -70,7 +78,8 @@ TASKS = {
 
 def schemas() -> dict[str, str]:
     """Return path → text of every published JSON Schema."""
-    found: dict[str, Any] = dict(messages.schemas())
+    found: dict[str, Any] = {**messages.schemas(), "look-arguments": looks.schema()}
+    found |= {name: model.model_json_schema() for name, model in stream_entries.ENTRIES.items()}
     found |= {name: model.model_json_schema(mode="serialization") for name, model in RESULTS.items()}
     return {
         f"docs/schemas/{name}.json": json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema},

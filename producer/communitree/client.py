@@ -342,7 +342,7 @@ class Client:
         return recovery.resume(self._jobs, job)
 
     def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
+        """Return the newest units that were given up: job, stage, unit, attempts, why; `lost`: older ones went."""
         return recovery.dead_letters(self._jobs, limit)
 
     def redrive(self) -> list[str]:

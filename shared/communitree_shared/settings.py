@@ -149,6 +149,11 @@ class Settings(BaseSettings):
     job_ttl: _Seconds = Field(7 * 24 * 3600.0, description="how long an ended job's keys stay")
     answer_cache_ttl: _Seconds = 24 * 3600.0
     map_cache_ttl: _Seconds = 24 * 3600.0
+    results_keep: _Count = Field(10_000, description="newest entries of a tenant's results that stay in any case")
+    results_keep_unread: _Count = Field(250_000, description="entries that a consumer group has not acknowledged")
+    results_keep_seconds: _Seconds = 7 * 24 * 3600.0
+    dead_letters_keep: _Count = 10_000
+    dead_letters_keep_seconds: _Seconds = 30 * 24 * 3600.0
     max_upload_bytes: _Bytes = 4 * 2**30
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from communitree.render.numbers import money, plural, seconds, share, shorten
 from communitree.render.text import Text
 from communitree_shared.contract.job_views import JobRow, JobView
+from communitree_shared.ledger.keeping import LOST
 
 #: A job of these states has made its result.
 _GOOD = ("answered", "published", "no_data", "done", "partial")
@@ -111,6 +112,8 @@ def letters_table(letters: list[dict[str, Any]]) -> RenderableType:
         return Text("no dead letters")
     table = Table("job", "stage", "unit", "attempts", "why")
     for letter in letters:
+        if letter.get("type") == LOST:
+            letter = {"why": f"{int(letter['count']):,} older ones were dropped: see COMMUNITREE_DEAD_LETTERS_KEEP"}
         table.add_row(*(Text(str(letter.get(name, ""))) for name in ("job", "stage", "unit", "attempts", "why")))
     return table
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from communitree.events import WARNING_EVENT, Event
+from communitree.events import LOST_EVENT, WARNING_EVENT, Event
 from communitree.render.numbers import seconds
 from communitree.render.text import Text
 
@@ -90,6 +90,8 @@ class Progress:
             stage.done, stage.failed = int(fields.get("done", stage.done)), int(fields.get("failed", stage.failed))
         elif event.type == WARNING_EVENT:
             self._notes.append(str(fields.get("message", "")))
+        elif event.type == LOST_EVENT:
+            self._notes.append(f"{fields['count']:,} events are missing: more came than are kept")
         elif event.type == "job.ended" and fields.get("reason") and self._with_reason:
             self._notes.append(f"{fields.get('status', 'ended')}: {fields['reason']}")
 

@@ -126,6 +126,20 @@ class LeftOut(_Body):
         return f"not read, {self.reason}: {', '.join(names)}{more}"
 
 
+class ListObject(_Body, extra="forbid"):
+    """A list of documents as an object `<tenant>/corpora/<corpus>/lists/<sha256>`: JSON Lines, a document a line."""
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size: int = Field(ge=0, description="of the list itself, in bytes")
+
+
+class DocumentList(ListObject):
+    """A list of documents that was read to its end."""
+
+    count: int = Field(ge=1, description="documents")
+    bytes: int = Field(ge=0, description="of all documents, equal ones counted once")
+
+
 class CorpusRequest(_Body):
     """A corpus job as asked for: `jobs/<job>/request.json`."""
 
@@ -134,10 +148,16 @@ class CorpusRequest(_Body):
     corpus: str
     version: str
     documents: list[dict[str, Any]] = Field([], description="name, sha256, size of each uploaded file")
+    document_list: DocumentList | None = Field(None, description="instead of `documents`, where these are many")
     left_out: list[LeftOut] = Field([], description="what the caller's side did not upload, by reason")
     options: dict[str, Any] = Field({}, description="IndexOptions: those of the corpus, and over them those given")
     given: dict[str, Any] = Field({}, description="the options that the caller gave by name")
     settings: dict[str, Any] = Field({}, description="what the new version keeps for later jobs")
+
+    @property
+    def count(self) -> int:
+        """Return how many documents there are."""
+        return self.document_list.count if self.document_list else len(self.documents)
 
 
 class QueryRequest(_Body):
@@ -152,7 +172,7 @@ class QueryRequest(_Body):
 
 
 class LookRequest(_Body):
-    """A look at tables: `tree`, `report`, `source`, `export`, `plan` …"""
+    """A look at tables: `tree`, `report`, `source`, `export`, `plan`; at all corpora: `corpora` (without a corpus)."""
 
     kind: str = "look"
     job: str
@@ -160,20 +180,25 @@ class LookRequest(_Body):
     version: str
     op: str
     args: dict[str, Any] = {}
+    told: bool = Field(False, description="its end is told in the tenant's stream of results, with what it found")
 
 
 class StreamRequest(_Body, extra="forbid"):
     """What a producer in any language adds to `communitree:requests:<tenant>`, as JSON in the field `request`.
 
-    The tenant is the stream's, never the payload's. A corpus request lists documents that lie in the bucket already.
+    The tenant is the stream's, never the payload's. A corpus request lists documents that lie in the bucket already,
+    or names an object with the list.
     """
 
     v: int = Field(VERSION, le=VERSION)
-    kind: Literal["query", "corpus", "cancel"]
+    kind: Literal["query", "corpus", "look", "cancel"]
     corpus: str = Field("", max_length=200)
     question: str = Field("", max_length=20_000)
     job: str = Field("", max_length=128, description="of `cancel`")
     documents: list[StreamDocument] = Field([], max_length=100_000)
+    document_list: ListObject | None = Field(None, description="instead of `documents`")
+    op: Literal["", "tree", "report", "source", "export", "plan", "corpora"] = Field("", description="of `look`")
+    args: dict[str, Any] = Field({}, description="of `look`: `LookArguments` of its `op`")
     options: dict[str, Any] = Field({}, description="QueryOptions or IndexOptions")
     correlation_id: str = Field("", max_length=200, description="comes back with every outcome")
     idempotency_key: str = Field("", max_length=200, pattern=r"^[A-Za-z0-9._:-]*$")

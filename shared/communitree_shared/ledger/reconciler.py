@@ -21,6 +21,7 @@ from communitree_shared.broker import Publisher
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.ends import write_ends
+from communitree_shared.ledger.keeping import trim_all
 from communitree_shared.ledger.rebuild import rebuild
 from communitree_shared.objects.pairing import check_pair
 from communitree_shared.objects.store import Store
@@ -97,7 +98,7 @@ class Reconciler:
         return True
 
     def tick(self) -> None:
-        """Publish again what was lost, expire what is overdue."""
+        """Publish again what was lost, expire what is overdue, trim the streams that others read."""
         if self.lost_writes():
             self._losses += 1
             self.remember()
@@ -123,6 +124,7 @@ class Reconciler:
         else:
             self._unwritten.over()
         self._heard = time.monotonic()
+        trim_all(self.ledger, self.settings)
 
     def silence(self) -> bool:
         """Say whether Redis has not answered us for so long that leases of the living may have run out.

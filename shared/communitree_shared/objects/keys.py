@@ -88,6 +88,14 @@ class Keys:
         """Return the key of a raw input, by content."""
         return f"{self.corpus(corpus)}documents/{safe_id(sha256, 'document')}"
 
+    def document_lists(self, corpus: str) -> str:
+        """Return the folder of a corpus's lists of documents."""
+        return f"{self.corpus(corpus)}lists/"
+
+    def document_list(self, corpus: str, sha256: str) -> str:
+        """Return the key of a list of documents, by content: JSON Lines."""
+        return f"{self.document_lists(corpus)}{safe_id(sha256, 'list')}"
+
     def units(self, corpus: str, stage: str) -> str:
         """Return the folder of what a stage's units made."""
         return f"{self.corpus(corpus)}units/{safe_id(stage, 'stage')}/"

@@ -23,6 +23,7 @@ BUCKET = PREFIX + "bucket"  # the name of the bucket in which the objects of all
 EPOCH = PREFIX + "epoch"  # rises with every reconciler tick: a lower or missing value shows lost writes
 RECONCILER = PREFIX + "reconciler"  # the lease of the one reconciler
 REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconciler published it again
+STREAMS = PREFIX + "streams"  # set: keys of the results and dead letters of all tenants, which the reconciler trims
 INTAKE = PREFIX + "intake"  # the lease of the one intake
 CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from communitree_shared.contract.messages import CorpusRequest
+from communitree_workers.corpus.uploads import listed
 from communitree_workers.runtime.context import UnitContext
 
 
@@ -30,6 +31,6 @@ def needs(context: UnitContext, request: CorpusRequest, extracted: list[str]) ->
         "report": reports,
     }
     return {
-        "documents": sorted({str(document["sha256"]) for document in request.documents}),
+        "documents": sorted({str(document["sha256"]) for document in listed(context, request)}),
         "units": {stage: sorted(set(found)) for stage, found in units.items()},
     }

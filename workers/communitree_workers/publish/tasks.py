@@ -109,10 +109,11 @@ def _published(context: UnitContext, request: CorpusRequest, result: dict[str, A
 
 def end(context: UnitContext, status: str, result: dict[str, Any], reason: str = "") -> None:
     """Write a job's result, once, and end it."""
-    key = context.keys.job(context.message.job, "result.json")
-    if not context.services.store.put_new(key, orjson.dumps(result)):
-        status = str(context.services.store.get_json(key).get("status", status))  # the first writer's result counts
-    context.finish(status, {"result": key, "reason": reason[:500]}, reason)
+    key, data = context.keys.job(context.message.job, "result.json"), orjson.dumps(result)
+    if not context.services.store.put_new(key, data):
+        data = context.services.store.get(key)
+        status = str(orjson.loads(data).get("status", status))  # the first writer's result counts
+    context.finish(status, {"result": key, "reason": reason[:500]}, reason, result=data)
 
 
 def _all_reports(

@@ -9,7 +9,7 @@ from communitree_shared.ledger import Step
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.graph_import.read import read_graph
-from communitree_workers.corpus.reading.uploads import uploaded
+from communitree_workers.corpus.reading.uploads import listed, uploaded
 from communitree_workers.corpus.text_units.language import language_of
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.tables import io
@@ -23,7 +23,9 @@ def import_graph(
 ) -> Outcome:
     """Write the tables of the graph that was uploaded; clustering follows."""
     services = context.services
-    files = {d["name"]: uploaded(context, request, d["name"], d["sha256"], int(d["size"])) for d in request.documents}
+    files = {
+        d["name"]: uploaded(context, request, d["name"], d["sha256"], int(d["size"])) for d in listed(context, request)
+    }
     graph = read_graph(files, options)
     context.write(request.corpus, request.version, graph.tables, made_by="merge")
     keep = graph.communities is not None and not options.cluster.recluster

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from communitree_shared.contract.messages import CorpusRequest
 from communitree_shared.errors import BadInput
+from communitree_shared.objects import document_lists
 from communitree_workers.corpus.disk.downloads import LARGE, in_order, into_file
 from communitree_workers.corpus.reading.documents import Source
 from communitree_workers.runtime.context import UnitContext
@@ -30,6 +31,17 @@ def uploaded(context: UnitContext, request: CorpusRequest, name: str, sha256: st
     return data
 
 
+def listed(context: UnitContext, request: CorpusRequest) -> Iterator[dict[str, Any]]:
+    """Yield the documents that a request lists, or the object that it names: name, sha256, size.
+
+    Raises:
+        BadInput: that object is not there, or not what it was when the request was taken.
+    """
+    if request.document_list is None:
+        return iter(request.documents)
+    return document_lists.read(context.services.store, context.keys, request.corpus, request.document_list)
+
+
 def odd_encodings(encodings: Mapping[str, int]) -> list[str]:
     """Return a note for each encoding, other than UTF-8, that some files were read as."""
     odd = {name: n for name, n in sorted(encodings.items()) if name not in {"utf-8", "ascii"}}
@@ -40,15 +52,15 @@ def sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
     """Yield the files in order; small ones are on their way before they are asked for, each is fetched once."""
     store = context.services.store
 
-    def source(listed: dict[str, Any]) -> Source:
-        name, size = listed["name"], int(listed["size"])
+    def source(entry: dict[str, Any]) -> Source:
+        name, size = entry["name"], int(entry["size"])
         if size <= LARGE:
             try:
-                data = uploaded(context, request, name, listed["sha256"], size)
+                data = uploaded(context, request, name, entry["sha256"], size)
             except BadInput as missing:  # told where the file is read, and the rest goes on
                 return Source(name, partial(_raise, missing), size)
             return Source(name, lambda: io.BytesIO(data), size)
-        key = context.keys.document(request.corpus, listed["sha256"])
+        key = context.keys.document(request.corpus, entry["sha256"])
         found: list[Callable[[], BinaryIO]] = []
 
         def opened() -> BinaryIO:
@@ -61,7 +73,7 @@ def sources(context: UnitContext, request: CorpusRequest) -> Iterator[Source]:
 
         return Source(name, opened, size)
 
-    return in_order(request.documents, source)
+    return in_order(listed(context, request), source)
 
 
 def _raise(error: BadInput) -> BinaryIO:

@@ -87,7 +87,7 @@ def _read(
         notes += odd_encodings(report.encodings)
         if not sink.ids:
             raise BadInput(
-                f"None of the {len(request.documents)} files of {request.corpus!r} holds text that can be read.",
+                f"None of the {request.count:,} files of {request.corpus!r} holds text that can be read.",
                 hint="; ".join(notes[:3]),
             )
         sizes = {}
