@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from communitree_shared.contract.messages import CorpusRequest
-from communitree_workers.corpus.uploads import listed
+from communitree_workers.corpus.reading.uploads import listed
 from communitree_workers.runtime.context import UnitContext
 
 
