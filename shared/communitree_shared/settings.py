@@ -8,27 +8,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Optional
 
-from pydantic import BaseModel, Field, PrivateAttr, SecretStr, field_validator
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, create_model, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from communitree_shared.contract import ask_defaults
+from communitree_shared.contract.messages import MODEL_STAGES as MODEL_STAGES
+from communitree_shared.contract.messages import ModelStage as ModelStage
 from communitree_shared.errors import UsageError
-
-#: Stages that may call a model, each with settings of its own.
-ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
-MODEL_STAGES: tuple[ModelStage, ...] = ("extract", "report", "rate", "map", "reduce")
 
 #: The built-in model: deterministic, needs no network.
 EXTRACTIVE = "extractive"
-
-_MODEL_FIELDS = (
-    "base_url", "api_key", "model", "api_version", "price_input", "price_output", "price_cached",
-    "requests_per_minute", "tokens_per_minute", "concurrency", "timeout", "tries", "max_tokens",
-    "temperature", "json_mode", "context_tokens", "extra_headers", "extra_body", "proxy", "ca_bundle", "cache",
-)  # fmt: skip
 
 
 class ModelSettings(BaseModel):
@@ -160,38 +152,16 @@ class Settings(BaseSettings):
         """Return the model settings of one stage: its own fields, else the default ones. Read once a process."""
         found = self._models.get(stage)
         if found is None:
-            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in _MODEL_FIELDS}
+            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in ModelSettings.model_fields}
             values.update(_StageOverrides.of(stage))
             found = self._models[stage] = ModelSettings.model_validate(values)
         return found
 
 
-class _StageOverrides(BaseSettings):
+class _OfStage(BaseSettings):
     """`COMMUNITREE_LLM_<STAGE>_<FIELD>`; only what is set counts."""
 
     model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True)
-
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    model: str | None = None
-    api_version: str | None = None
-    price_input: float | None = None
-    price_output: float | None = None
-    price_cached: float | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    concurrency: int | None = None
-    timeout: float | None = None
-    tries: int | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    json_mode: Literal["auto", "json_schema", "json_object", "text"] | None = None
-    context_tokens: int | None = None
-    extra_headers: dict[str, str] | None = None
-    extra_body: dict[str, Any] | None = None
-    proxy: str | None = None
-    ca_bundle: str | None = None
-    cache: bool | None = None
 
     @classmethod
     def of(cls, stage: str) -> dict[str, Any]:
@@ -200,6 +170,13 @@ class _StageOverrides(BaseSettings):
         values = cls(_env_prefix=prefix)
         found = {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
         return _SecretFiles(cls, prefix)() | found
+
+
+_fields: dict[str, Any] = {
+    name: (Optional[field.rebuild_annotation()], None)  # noqa: UP045 - the annotation is a value here
+    for name, field in ModelSettings.model_fields.items()
+}
+_StageOverrides = create_model("_StageOverrides", __base__=_OfStage, **_fields)
 
 
 class _SecretFiles(PydanticBaseSettingsSource):
