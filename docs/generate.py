@@ -50,31 +50,6 @@ RESULTS: dict[str, type[BaseModel]] = {
     "job-row": job_views.JobRow,
 }
 
-#: task → what it does, in the order of a job's life
-TASKS = {
-    "communitree.corpus.ingest.v1": "read documents or graph tables, cut text units",
-    "communitree.corpus.extract.v1": "find entities and relationships in one shard",
-    "communitree.corpus.merge.v1": "unite the shards into one table each",
-    "communitree.corpus.describe.v1": "summarise one long description",
-    "communitree.corpus.described.v1": "put the summaries into the tables",
-    "communitree.corpus.cluster.v1": "split the graph into its level-0 communities",
-    "communitree.corpus.subtree.v1": "the tree below one large level-0 community",
-    "communitree.corpus.assemble.v1": "number the communities, write `communities.parquet`",
-    "communitree.corpus.rows.v1": "count the tokens of every row, once",
-    "communitree.corpus.level.v1": "a level's evidence, from rows and the reports below",
-    "communitree.corpus.report.v1": "write one report",
-    "communitree.corpus.publish.v1": "check the tables, write the manifest, swap `current`",
-    "communitree.corpus.plan.v1": "say what an index would make and cost (`index --plan`)",
-    "communitree.query.plan.v1": "select the reports, cut batches",
-    "communitree.query.rewrite.v1": "rewrite a question of a conversation to stand alone",
-    "communitree.query.rate.v1": "rate candidates of a relevance walk",
-    "communitree.query.walk.v1": "decide a relevance walk's next step",
-    "communitree.query.map.v1": "read up to sixteen batches: points",
-    "communitree.query.reduce.v1": "put the points together, check citations, commit the answer",
-    "communitree.job.finish.v1": "end a job whose critical step failed",
-    "communitree.look.v1": "read a version's tables for `tree`, `report`, `source`, `export`, `--plan`",
-}
-
 
 def schemas() -> dict[str, str]:
     """Return path → text of every published JSON Schema."""
@@ -144,7 +119,11 @@ def queue_table() -> str:
             twin = queue.removesuffix(".local")
             lines.append(f"| `{queue}` | {kind} | the tasks of `{twin}`, by the built-in model |")
             continue
-        tasks = [f"`{t.removeprefix('communitree.')}` {TASKS[t]}" for t in messages.TASKS if messages.TASKS[t] == queue]
+        tasks = [
+            f"`{t.removeprefix('communitree.')}` {messages.DOES[t]}"
+            for t in messages.TASKS
+            if messages.TASKS[t] == queue
+        ]
         lines.append(f"| `{queue}` | {kind} | {'; '.join(tasks)} |")
     return "\n".join(lines)
 
@@ -153,7 +132,7 @@ def task_table() -> str:
     """Return a row for each task."""
     lines = ["| task | queue | does |", "| --- | --- | --- |"]
     for task in messages.TASKS:
-        does = TASKS[task]
+        does = messages.DOES[task]
         local = f", `{messages.TASKS[task]}.local`" if messages.TASKS[task] in messages.MODEL_QUEUES else ""
         lines.append(f"| `{task}` | `{messages.TASKS[task]}`{local} | {does} |")
     return "\n".join(lines)

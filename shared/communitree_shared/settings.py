@@ -10,9 +10,9 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Optional
 
-from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError, create_model, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
@@ -23,21 +23,13 @@ from pydantic_settings import (
 
 from communitree_shared import setting_values
 from communitree_shared.contract import ask_defaults
+from communitree_shared.contract.messages import MODEL_STAGES as MODEL_STAGES
+from communitree_shared.contract.messages import ModelStage as ModelStage
 from communitree_shared.redis_server import address
 from communitree_shared.setting_sources import QuestionVariables, SecretFiles, toml_file
 
-#: Stages that may call a model, each with settings of its own.
-ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
-MODEL_STAGES: tuple[ModelStage, ...] = ("extract", "report", "rate", "map", "reduce")
-
 #: The built-in model: deterministic, needs no network.
 EXTRACTIVE = "extractive"
-
-_MODEL_FIELDS = (
-    "base_url", "api_key", "model", "api_version", "price_input", "price_output", "price_cached",
-    "requests_per_minute", "tokens_per_minute", "concurrency", "timeout", "tries", "max_tokens",
-    "temperature", "json_mode", "context_tokens", "extra_headers", "extra_body", "proxy", "ca_bundle", "cache",
-)  # fmt: skip
 
 
 #: Numbers that any store and clock takes: ten years are for ever.
@@ -242,7 +234,7 @@ class Settings(BaseSettings):
         """Return the model settings of one stage: its own fields, else the default ones. Read once a process."""
         found = self._models.get(stage)
         if found is None:
-            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in _MODEL_FIELDS}
+            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in ModelSettings.model_fields}
             own = _StageOverrides.of(stage)
             found = ModelSettings.model_validate({**values, **own})
             _look_at_model(found, stage, own)
@@ -264,32 +256,10 @@ def _look_at_model(model: ModelSettings, stage: str, own: dict[str, Any]) -> Non
             raise setting_values.refusal(ModelSettings, name, str(error), value=value, prefix=prefix) from None
 
 
-class _StageOverrides(BaseSettings):
+class _OfStage(BaseSettings):
     """`COMMUNITREE_LLM_<STAGE>_<FIELD>`; only what is set counts."""
 
     model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True, allow_inf_nan=False)
-
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    model: str | None = None
-    api_version: str | None = None
-    price_input: _Usd | None = None
-    price_output: _Usd | None = None
-    price_cached: _Usd | None = None
-    requests_per_minute: _Count | None = None
-    tokens_per_minute: _Count | None = None
-    concurrency: _Count | None = None
-    timeout: _Seconds | None = None
-    tries: _Count | None = None
-    max_tokens: _Count | None = None
-    temperature: _Temperature | None = None
-    json_mode: Literal["auto", "json_schema", "json_object", "text"] | None = None
-    context_tokens: _Count | None = None
-    extra_headers: dict[str, str] | None = None
-    extra_body: dict[str, Any] | None = None
-    proxy: str | None = None
-    ca_bundle: str | None = None
-    cache: bool | None = None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -304,6 +274,13 @@ class _StageOverrides(BaseSettings):
             values = cls(_env_prefix=prefix)
         found = {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
         return SecretFiles(cls, prefix)() | found
+
+
+_fields: dict[str, Any] = {
+    name: (Optional[field.rebuild_annotation()], None)  # noqa: UP045 - the annotation is a value here
+    for name, field in ModelSettings.model_fields.items()
+}
+_StageOverrides = create_model("_StageOverrides", __base__=_OfStage, **_fields)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,36 +19,43 @@ VERSION = 1
 #: Queue prefix in the broker. `<stage>.local` twins are served by the workers for CPU work.
 QUEUE_PREFIX = "communitree."
 
+#: Stages that may call a model, each with settings and a queue of its own.
+ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
+MODEL_STAGES: tuple[ModelStage, ...] = get_args(ModelStage)
+
 #: Queues whose work waits for a model endpoint, and those whose work computes.
-MODEL_QUEUES = ("extract", "report", "rate", "map", "reduce")
+MODEL_QUEUES = MODEL_STAGES
 LOCAL_QUEUES = tuple(f"{name}.local" for name in MODEL_QUEUES)
 CPU_QUEUES = ("corpus", "cluster", "query", *LOCAL_QUEUES)
 QUEUES = (*MODEL_QUEUES, *CPU_QUEUES)
 
-#: task → the queue it goes to (its `.local` twin where the built-in model does the work)
-TASKS: dict[str, str] = {
-    "communitree.corpus.ingest.v1": "corpus",
-    "communitree.corpus.extract.v1": "extract",
-    "communitree.corpus.merge.v1": "corpus",
-    "communitree.corpus.describe.v1": "extract",
-    "communitree.corpus.described.v1": "corpus",
-    "communitree.corpus.cluster.v1": "cluster",
-    "communitree.corpus.subtree.v1": "cluster",
-    "communitree.corpus.assemble.v1": "cluster",
-    "communitree.corpus.rows.v1": "corpus",
-    "communitree.corpus.level.v1": "corpus",
-    "communitree.corpus.report.v1": "report",
-    "communitree.corpus.publish.v1": "corpus",
-    "communitree.corpus.plan.v1": "corpus",
-    "communitree.query.plan.v1": "query",
-    "communitree.query.rewrite.v1": "reduce",
-    "communitree.query.rate.v1": "rate",
-    "communitree.query.walk.v1": "query",
-    "communitree.query.map.v1": "map",
-    "communitree.query.reduce.v1": "reduce",
-    "communitree.job.finish.v1": "corpus",
-    "communitree.look.v1": "query",
-}
+#: Each task, in the order of a job's life: the queue it goes to (its `.local` twin where the built-in model does the
+#: work), and what it does, for the documentation.
+_TASKS = (
+    ("communitree.corpus.ingest.v1", "corpus", "read documents or graph tables, cut text units"),
+    ("communitree.corpus.extract.v1", "extract", "find entities and relationships in one shard"),
+    ("communitree.corpus.merge.v1", "corpus", "unite the shards into one table each"),
+    ("communitree.corpus.describe.v1", "extract", "summarise one long description"),
+    ("communitree.corpus.described.v1", "corpus", "put the summaries into the tables"),
+    ("communitree.corpus.cluster.v1", "cluster", "split the graph into its level-0 communities"),
+    ("communitree.corpus.subtree.v1", "cluster", "the tree below one large level-0 community"),
+    ("communitree.corpus.assemble.v1", "cluster", "number the communities, write `communities.parquet`"),
+    ("communitree.corpus.rows.v1", "corpus", "count the tokens of every row, once"),
+    ("communitree.corpus.level.v1", "corpus", "a level's evidence, from rows and the reports below"),
+    ("communitree.corpus.report.v1", "report", "write one report"),
+    ("communitree.corpus.publish.v1", "corpus", "check the tables, write the manifest, swap `current`"),
+    ("communitree.corpus.plan.v1", "corpus", "say what an index would make and cost (`index --plan`)"),
+    ("communitree.query.plan.v1", "query", "select the reports, cut batches"),
+    ("communitree.query.rewrite.v1", "reduce", "rewrite a question of a conversation to stand alone"),
+    ("communitree.query.rate.v1", "rate", "rate candidates of a relevance walk"),
+    ("communitree.query.walk.v1", "query", "decide a relevance walk's next step"),
+    ("communitree.query.map.v1", "map", "read up to sixteen batches: points"),
+    ("communitree.query.reduce.v1", "reduce", "put the points together, check citations, commit the answer"),
+    ("communitree.job.finish.v1", "corpus", "end a job whose critical step failed"),
+    ("communitree.look.v1", "query", "read a version's tables for `tree`, `report`, `source`, `export`, `--plan`"),
+)
+TASKS: dict[str, str] = {task: queue for task, queue, _ in _TASKS}
+DOES: dict[str, str] = {task: does for task, _, does in _TASKS}
 
 
 class _Body(BaseModel):

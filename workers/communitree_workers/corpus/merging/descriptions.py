@@ -154,14 +154,14 @@ def _joined(found: pa.Array, place: Ints, owner: Ints, size: int) -> pa.Array:
         edges = bounds[block : block + _BLOCK + 1].tolist()
         parts = found.take(pa.array(place[edges[0] : edges[-1]])).to_pylist()
         joined = [
-            _sentences(list(dict.fromkeys(t for t in parts[start - edges[0] : end - edges[0]] if t)))
+            _side_by_side(list(dict.fromkeys(t for t in parts[start - edges[0] : end - edges[0]] if t)))
             for start, end in itertools.pairwise(edges)
         ]
         made.append(pa.array(joined, pa.large_string()))
     return pa.concat_arrays(made)
 
 
-def _sentences(parts: list[str]) -> str:
+def _side_by_side(parts: list[str]) -> str:
     """Sentences side by side; one without an end, a heading, gets a full stop."""
     out = ""
     for part in parts:

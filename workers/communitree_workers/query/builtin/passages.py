@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.view.cells import BREAK
-from communitree_workers.text.sentences import sentence_spans
+from communitree_workers.text.sentences import clip, sentence_spans
 from communitree_workers.text.words import is_cjk, terms
 
 #: Citations of rows inside a report: `[Data: Entities (1, 2); Relationships (3)]`.
@@ -103,19 +103,11 @@ def sentences(text: str) -> list[str]:
     """Return the sentences of a text, without citations."""
     clean = _clean(text)
     found = (_BULLET.sub("", clean[a:b]) for a, b in sentence_spans(clean))
-    return [_clip(sentence) for sentence in found if sentence and not _DRAWING.search(sentence)]
+    return [clip(sentence, _LONGEST) for sentence in found if sentence and not _DRAWING.search(sentence)]
 
 
 def _clean(text: str) -> str:
     return re.sub(r"\s+([.,;:!?。，；：！？])", r"\1", _DATA.sub("", text)).strip()
-
-
-def _clip(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    cut = text[: _LONGEST - 1]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > _LONGEST // 2 else cut).rstrip(" ,;:，；：、") + "…"
 
 
 def join(parts: Iterable[str]) -> str:

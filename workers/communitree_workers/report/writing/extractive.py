@@ -17,7 +17,7 @@ from communitree_workers.report.records import GENERATED_BY_EXTRACTIVE, Evidence
 from communitree_workers.report.writing.attachment import attach
 from communitree_workers.report.writing.phrases import listed
 from communitree_workers.report.writing.spelling import Spelling
-from communitree_workers.text.sentences import sentence_spans
+from communitree_workers.text.sentences import clip, sentence_spans
 
 _TITLE_NAMES = 3
 _SUMMARY_NAMES = 6
@@ -84,7 +84,7 @@ def write_report(evidence: Evidence, language: str, cause: str = "") -> Report:
     names = writer.spelling.readable_all(evidence.names)
     children = _children(writer)[:_FINDINGS]
     findings = [*children, *(_entities(writer) + _texts(writer))[: max(_LEAST_OWN, _FINDINGS - len(children))]]
-    title = listed([_clip(name, _LONGEST_NAME) for name in names[:_TITLE_NAMES]], language)
+    title = listed([clip(name, _LONGEST_NAME) for name in names[:_TITLE_NAMES]], language)
     if not title:
         title = findings[0].summary if findings else _no_name(evidence, language)
     places = citations.places(evidence.numbers)
@@ -131,7 +131,7 @@ def read_data(data: str) -> dict[str, list[_Row]]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, long ones clipped."""
     text = text.removesuffix(rendering.SHORTENED)
-    return [_clip(_BULLET.sub("", text[start:end]), _LONGEST_SENTENCE) for start, end in sentence_spans(text)]
+    return [clip(_BULLET.sub("", text[start:end]), _LONGEST_SENTENCE) for start, end in sentence_spans(text)]
 
 
 def _children(writer: _Writer) -> list[Finding]:
@@ -212,7 +212,7 @@ def _texts(writer: _Writer) -> list[Finding]:
         body = writer.fresh("\n\n".join(lines[i] for i in best), _TEXT)
         if body:
             out.append(
-                Finding(_clip(body[0], _LONGEST_NAME * 2), f"{join(body)} {citations.data(text_units=[row.number])}")
+                Finding(clip(body[0], _LONGEST_NAME * 2), f"{join(body)} {citations.data(text_units=[row.number])}")
             )
     return out
 
@@ -246,14 +246,6 @@ def _heading(name: str, partners: Sequence[str], language: str) -> str:
 
 def _no_name(evidence: Evidence, language: str) -> str:
     return f"{evidence.size} 个没有名称的实体" if is_chinese(language) else f"{evidence.size} entities without a name"
-
-
-def _clip(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    cut = text[: limit - 1]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:，；：、") + "…"
 
 
 def join(parts: Iterable[str]) -> str:
