@@ -18,7 +18,8 @@ STAGES = {"corpus", "cluster", "report", "query"}
 COMPOSERS = {"publish", "look", "runtime"}
 #: The thin shell: what runs tasks, and in each stage the modules that take a task's context. The rest is pure.
 SHELL = re.compile(r"^communitree_workers\.(__main__|runtime|model|publish|look)(\.|$)")
-CONTEXT = "communitree_workers.runtime.context"
+#: What a task takes, and what a table of tasks is made of.
+TAKEN = ("communitree_workers.runtime.context", "communitree_workers.runtime.runner")
 OUTSIDE = {"celery", "kombu", "redis", "minio", "aiohttp", "urllib3", "requests", "http", "socket", "prometheus_client"}
 OUTSIDE_OURS = {f"{SHARED}.{name}" for name in ("broker", "redis_server", "objects.store", "ledger")}
 CELERY = {f"{SHARED}.broker", f"{WORKERS}.runtime.consume"}
@@ -51,7 +52,7 @@ def stage_of(name: str) -> str:
 def shell() -> frozenset[str]:
     """Return the names of the shell's modules."""
     return frozenset(
-        m.name for m in named(WORKERS) if SHELL.match(m.name) or any(t.startswith(CONTEXT) for t in m.imports)
+        m.name for m in named(WORKERS) if SHELL.match(m.name) or any(t.startswith(TAKEN) for t in m.imports)
     )
 
 
@@ -179,7 +180,7 @@ def test_nothing_prints() -> None:
 
 def test_unit_tests_mirror_the_code() -> None:
     """A folder of unit tests is a part of the code: a newcomer finds the tests of a module by its place."""
-    areas = {path.name for path in (ROOT / "tests/unit").iterdir() if any(path.glob("test_*.py"))}
+    areas = {path.name for path in (ROOT / "tests/unit").iterdir() if any(path.rglob("test_*.py"))}
     parts = {"house", "shared", "producer"} | {
         path.name for path in (PACKAGES[WORKERS]).iterdir() if path.is_dir() and path.name != "__pycache__"
     }
