@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from communitree_shared.contract.options import TAKEN_BY, QueryOptions, SelectionOptions, fault, field_of
+from communitree_shared.contract.options import QueryOptions, SelectionOptions, fault, field_of
+from communitree_shared.contract.strategies import TAKEN_BY
 from communitree_shared.errors import UsageError
 
 #: Prefix of the environment's variables.

@@ -27,14 +27,15 @@ FOUND = {
 
 @pytest.fixture(autouse=True)
 def _at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    unpriced = {stage: ModelSettings(model="gpt") for stage in ("map", "reduce", "rate")}
     monkeypatch.setattr(question_plan, "load_view", lambda *_: VIEW)
-    monkeypatch.setattr(question_plan, "prices", lambda _: unpriced)
 
 
 def plans(question: str, options: QueryOptions) -> list[Plan]:
     store = SimpleNamespace(find_json={Keys("t", "").job("j", "result.json"): FOUND}.get)
-    context: Any = SimpleNamespace(services=SimpleNamespace(store=store), keys=Keys("t", ""))
+    context: Any = SimpleNamespace(
+        services=SimpleNamespace(store=store, settings=SimpleNamespace(model=lambda _: ModelSettings(model="gpt"))),
+        keys=Keys("t", ""),
+    )
     return question_plan.plans(context, QueryRequest(job="k", corpus="c", version="v", question=question), options)
 
 

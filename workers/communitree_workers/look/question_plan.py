@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from communitree_shared.contract.messages import QueryRequest
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.contract.results import Plan
-from communitree_workers.query.batches.cutting import prices
 from communitree_workers.query.planning.again import silent
-from communitree_workers.query.planning.planner import Planner, Prices, plan, plan_all
-from communitree_workers.query.question.question import check_question
+from communitree_workers.query.planning.planner import Planner, Prices, plan_all
+from communitree_workers.query.question.question import Question
 from communitree_workers.query.view.stored import load_view
 from communitree_workers.runtime.context import UnitContext
 
@@ -19,16 +20,15 @@ def plans(context: UnitContext, request: QueryRequest, options: QueryOptions) ->
     Raises:
         UsageError: as the question itself would.
     """
-    view = load_view(context, request.corpus, request.version)
-    paid = Prices.of(prices(context))
-    place: dict[str, str] = {"corpus": request.corpus, "version": request.version}
+    view = partial(load_view, context, request.corpus, request.version)
+    question = Question(request, options, request.question, view)
+    planner = Planner(question, Prices.of(context.services.settings.model))
     if options.plan_only == "all":
-        return plan_all(view, options, request.question, paid, **place)
+        return plan_all(planner)
     if not options.history:  # otherwise it is asked in other words
-        check_question(request.question, options.batch, view.encoding)
+        question.check()
     if options.again:
-        selected, options = silent(context, request, view, options)
-        planner = Planner(view, options, request.question, paid)
-        planner.priced(options.selection)
-        return [planner.of(selected, options.selection, corpus=request.corpus, version=request.version)]
-    return [plan(view, options, request.question, paid, **place)]
+        planner.priced()
+        selected, again = silent(context, question)
+        return [Planner(again, planner.prices).of(selected)]
+    return [planner.plan()]

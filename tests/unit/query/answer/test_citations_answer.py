@@ -19,8 +19,8 @@ from communitree_workers.query.answer.citations import Behind, Checker, Resolver
 from communitree_workers.query.map.outcome import BatchOutcome, MapPoint, MapResult
 from communitree_workers.query.points.gathering import gather_points
 from communitree_workers.query.reduce.rounds import plan_reduce
-from communitree_workers.query.selection.select import select
 from communitree_workers.query.wording.references import find, ids_in, reference, without_references
+from support.questions import select
 from support.views import TreeShape, view_of
 
 SHAPE = TreeShape((-1, -1, 0, 0, 1, 2, 2), (10,) * 7, (0, 0, 0, 1, 1, 1, 1))

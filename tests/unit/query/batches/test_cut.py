@@ -15,10 +15,11 @@ from communitree_shared.contract.tables import COMMUNITY_REPORTS
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.objects.keys import Keys
 from communitree_shared.tokens import count
-from communitree_workers.query.batches import cutting as shell
-from communitree_workers.query.batches.batch import Batch
+from communitree_workers.query.batches import cutting
+from communitree_workers.query.batches.batch import Batch, CutBatch
 from communitree_workers.query.batches.rows import report_rows
 from communitree_workers.runtime.cache import Cache
+from support.questions import question_of
 from support.views import TreeShape, view_of
 
 N = 400
@@ -45,14 +46,13 @@ class Objects(dict[str, bytes]):
         return orjson.loads(self[key]) if key in self else None
 
 
-def cut(store: Any, options: QueryOptions = OPTIONS, ids: tuple[int, ...] = tuple(range(N))) -> list[shell.CutBatch]:
+def cut(store: Any, options: QueryOptions = OPTIONS, ids: tuple[int, ...] = tuple(range(N))) -> list[CutBatch]:
     context: Any = SimpleNamespace(
         services=SimpleNamespace(store=store, value=Cache(2**20).get), keys=Keys("default"),
         message=SimpleNamespace(tenant="default"), read=lambda *_: {COMMUNITY_REPORTS: TABLE},
     )  # fmt: skip
-    request: Any = SimpleNamespace(corpus="c", version="v")
     selected: Any = SimpleNamespace(kind="reports", ids=list(ids))
-    return shell.cut(context, request, VIEW, selected, options)
+    return cutting.cut(context, question_of(VIEW, options=options, corpus="c", version="v"), selected)
 
 
 @pytest.mark.parametrize("delimiter", ["|", "\t"])

@@ -16,7 +16,7 @@ from communitree_workers.query.batches.rows import Row
 from communitree_workers.query.builtin.answer import write_answer
 from communitree_workers.query.builtin.replies import map_reply, question_matcher, rate_reply, rewrite_reply
 from communitree_workers.query.map.reply import parse_points
-from communitree_workers.query.question.words import read_question
+from communitree_workers.query.question.words import read_words
 from communitree_workers.query.view.cells import cell
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.wording.references import ids_in
@@ -72,7 +72,7 @@ def points(batch: Batch, question: str) -> list[Point]:
 
 def answer(batch: Batch, question: str, language: str = "en", **options: str) -> str:
     titles = {int(c["id"]): c["title"] for c in batch.cells()}
-    return write_answer(points(batch, question), read_question(question), AnswerOptions(**options), language, titles)  # type: ignore[arg-type]
+    return write_answer(points(batch, question), read_words(question), AnswerOptions(**options), language, titles)  # type: ignore[arg-type]
 
 
 def test_a_question_about_something_finds_it_and_cites_its_report() -> None:
@@ -91,7 +91,7 @@ def test_something_absent_gives_no_points() -> None:
 
 def test_words_the_corpus_does_not_know_weigh_the_most() -> None:
     lexicon = Lexicon.build([["power", "harbour"], ["power"], ["power"], ["apple"]])
-    weights = question_matcher(read_question("Is there nuclear power?", lexicon), lexicon).weights
+    weights = question_matcher(read_words("Is there nuclear power?", lexicon), lexicon).weights
     assert weights["nuclear"] > weights["power"]
     assert map_reply(ENGLISH, "Is there a nuclear harbour?", AnswerOptions(), lexicon)["points"] == []
 
@@ -107,9 +107,9 @@ def test_a_word_that_a_chinese_corpus_does_not_know_hides_nothing() -> None:
 
 def test_a_chinese_verb_weighs_less_than_the_name_beside_it() -> None:
     lexicon = Lexicon.build([["贾母"], ["贾母"], ["贾母", "喜欢"], ["薛家"]])
-    weights = question_matcher(read_question("贾母喜欢谁？", lexicon), lexicon).weights
+    weights = question_matcher(read_words("贾母喜欢谁？", lexicon), lexicon).weights
     assert weights["喜欢"] < 0.75
-    technical = question_matcher(read_question("借用是什么？", lexicon), lexicon).weights
+    technical = question_matcher(read_words("借用是什么？", lexicon), lexicon).weights
     assert technical == {"借用": 1.2}
 
 
@@ -138,9 +138,7 @@ def test_a_general_question_gives_the_big_themes_first() -> None:
 )
 def test_long_titles_are_told_briefly_in_the_opening(titles: list[str], opening: str) -> None:
     found = [Point(text=f"Statement {i}.", score=50, adjusted=50, batch=0, reports=[i], used=True) for i in (0, 1)]
-    text = write_answer(
-        found, read_question("What are the main themes?"), AnswerOptions(), "en", dict(enumerate(titles))
-    )
+    text = write_answer(found, read_words("What are the main themes?"), AnswerOptions(), "en", dict(enumerate(titles)))
     assert text.splitlines()[0] == opening
 
 
@@ -156,7 +154,7 @@ def test_long_titles_are_told_briefly_in_the_opening(titles: list[str], opening:
     ],
 )
 def test_words_that_point_at_the_corpus_name_nothing_in_it(question: str) -> None:
-    assert read_question(question).general
+    assert read_words(question).general
 
 
 def test_chinese_themes() -> None:
@@ -226,10 +224,10 @@ def test_questions_that_point_back_take_the_last_one_that_names_something() -> N
 
 
 def test_reading_a_question() -> None:
-    assert read_question("What are the main themes in the dataset?").general
-    assert read_question("主要人物有哪些？").kind == "people"
-    assert read_question("这部小说讲了什么故事？").general
-    asked = read_question("Where is the lighthouse?")
+    assert read_words("What are the main themes in the dataset?").general
+    assert read_words("主要人物有哪些？").kind == "people"
+    assert read_words("这部小说讲了什么故事？").general
+    asked = read_words("Where is the lighthouse?")
     assert (asked.kind, asked.specific) == ("places", ("lighthouse",))
 
 
@@ -239,8 +237,8 @@ def test_text_units_stand_under_the_title_of_their_document() -> None:
         for n, text in enumerate(("The lamp is red.", "The pier is old.", "The lamp was lit."))
     ]
     titles = {0: "lamps.txt", 1: "piers.txt", 2: "lamps.txt"}
-    told = write_answer(used, read_question("Which lamp is red?"), AnswerOptions(), "en", titles, "Sources")
+    told = write_answer(used, read_words("Which lamp is red?"), AnswerOptions(), "en", titles, "Sources")
     assert "**lamps.txt**: The lamp is red. [Data: Sources (0)] The lamp was lit. [Data: Sources (2)]" in told
     assert told.count("piers.txt") == 1
-    themes = write_answer(used, read_question("What are the main themes?"), AnswerOptions(), "en", titles, "Sources")
+    themes = write_answer(used, read_words("What are the main themes?"), AnswerOptions(), "en", titles, "Sources")
     assert "mainly about" not in themes

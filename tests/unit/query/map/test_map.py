@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_shared.contract.options import AnswerOptions, BatchOptions
-from communitree_shared.errors import BadInput, UsageError
+from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.errors import BadInput
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.map.outcome import MapPoint, MapResult
+from communitree_workers.query.map.outcome import MapPoint, MapResult, joined
 from communitree_workers.query.map.prompt import map_messages, map_schema
 from communitree_workers.query.map.reply import at_limit, parse_points
-from communitree_workers.query.question.question import check_question
 from communitree_workers.query.wording.length import words
 from communitree_workers.query.wording.scores import read_score
 
@@ -188,14 +187,6 @@ def test_the_schema_names_all_keys() -> None:
     assert schema["properties"]["points"]["items"]["required"] == ["description", "score", "reports"]
 
 
-def test_a_question_must_fit_its_room() -> None:
-    check_question("Why?", BatchOptions(), "o200k_base")
-    with pytest.raises(UsageError, match="tokens"):
-        check_question("why " * 2100, BatchOptions(), "o200k_base")
-    with pytest.raises(UsageError, match="empty"):
-        check_question("  ", BatchOptions(), "o200k_base")
-
-
 def test_words_and_the_limit() -> None:
     assert words("two words, 三个字") == 5
     result = MapResult([MapPoint("x", 1)], words=95)
@@ -206,7 +197,7 @@ def test_words_and_the_limit() -> None:
 def test_halves_add_up() -> None:
     one = MapResult([MapPoint("a", 1)], {1: 10, 2: 20}, 1, 5)
     two = MapResult([MapPoint("b", 2)], {1: 20}, 2, 9)
-    both = one + two
+    both = joined(one, two)
     assert [p.text for p in both.points] == ["a", "b"]
     assert both.overview == {1: 15, 2: 20}
     assert (both.repaired, both.words) == (3, 9)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.contract.messages import QueryRequest
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.objects.keys import Keys
 from communitree_workers.query.planning.again import silent
+from support.questions import question_of
 from support.views import TreeShape, view_of
 
 VIEW = view_of(TreeShape((-1, -1, 0, 0), (10,) * 4, (0, 0, 1, 1)))
@@ -30,8 +30,8 @@ def test_silent_reports(earlier: str, question: str, said: str) -> None:
     found = {"corpus": "c", "version": "v", "question": earlier, "account": account}
     store = SimpleNamespace(find_json={Keys("t", "").job("j", "result.json"): found}.get)
     context: Any = SimpleNamespace(services=SimpleNamespace(store=store), keys=Keys("t", ""))
-    request = QueryRequest(job="k", corpus="c", version="v", question=question)
-    selected, options = silent(context, request, VIEW, QueryOptions(again="j"))
+    asked = question_of(VIEW, question, QueryOptions(again="j"), corpus="c", version="v")
+    selected, smaller = silent(context, asked)
     assert (selected.ids, selected.selection.strategy, selected.coverage.entities) == ([1, 3], "leaves", 0.75)
     assert said in selected.selection.why
-    assert options.batch.max_context_tokens == 6000
+    assert smaller.batch.max_context_tokens == 6000

@@ -7,9 +7,10 @@ from knobs import KNOBS
 
 from communitree_shared.contract.options import BatchOptions, QueryOptions, SelectionOptions, Turn, field_of
 from communitree_shared.errors import UsageError
-from communitree_shared.settings import ModelSettings
-from communitree_workers.query.planning.planner import Planner, Prices, plan, plan_all
+from communitree_shared.settings import ModelSettings, ModelStage
+from communitree_workers.query.planning.planner import Prices
 from communitree_workers.query.question.conversation import last_turns, parse_rewrite, rewrite_messages
+from support.questions import plan, plan_all, planner_of
 from support.views import TreeShape, view_of
 
 PARENT = (-1, -1, *(n // 4 for n in range(8)), *(2 + n // 4 for n in range(32)))
@@ -34,10 +35,14 @@ def test_a_plan_counts_whole_prompts_and_prices_them() -> None:
 def test_prices_unknown_and_built_in() -> None:
     unknown = plan(VIEW, options(strategy="leaves"), "Why?", Prices((None, None), (1.0, 1.0)))
     assert unknown.usd is None
-    models = {stage: ModelSettings() for stage in ("map", "reduce", "rate")}
-    assert plan(VIEW, options(strategy="leaves"), "Why?", Prices.of(models)).usd == 0
+    models: dict[ModelStage, ModelSettings] = {
+        "map": ModelSettings(),
+        "reduce": ModelSettings(),
+        "rate": ModelSettings(),
+    }
+    assert plan(VIEW, options(strategy="leaves"), "Why?", Prices.of(models.__getitem__)).usd == 0
     paid = models | {"map": ModelSettings(model="gpt", price_input=2.0, price_output=8.0)}
-    assert Prices.of(paid).map == (2.0, 8.0)
+    assert Prices.of(paid.__getitem__).map == (2.0, 8.0)
 
 
 def test_a_walk_is_planned_as_an_upper_bound() -> None:
@@ -67,10 +72,10 @@ def test_a_walk_is_planned_within_its_budget() -> None:
         assert found.usd is not None
         assert 0 < found.usd <= budget
         assert found.selection.reports > 0
-    planner = Planner(VIEW, options(strategy="relevant", budget_usd=0.1), "Why?", PRICES)
+    planner = planner_of(VIEW, options(strategy="relevant", budget_usd=0.1), "Why?", PRICES)
     rating, reading = planner.for_rating() or 0, planner.for_reading() or 0
     assert 0 < rating <= reading / 2 < 0.05
-    assert Planner(VIEW, options(strategy="relevant"), "Why?", PRICES).for_rating() is None
+    assert planner_of(VIEW, options(strategy="relevant"), "Why?", PRICES).for_rating() is None
     with pytest.raises(UsageError, match="the smallest report takes 700 tokens"):
         plan(VIEW, options(strategy="relevant", budget_tokens=699), "Why?", PRICES)
     with pytest.raises(UsageError, match="price of the model"):
@@ -82,7 +87,7 @@ def test_a_walk_is_planned_within_its_budget() -> None:
 
 
 def test_a_budget_in_money_keeps_to_its_price() -> None:
-    prices = Planner(VIEW, QueryOptions(), "Why?", PRICES)
+    prices = planner_of(VIEW, QueryOptions(), "Why?", PRICES)
     dear = plan(VIEW, options(strategy="leaves"), "Why?", PRICES).usd or 0
     for share in (0.5, 0.9, 1.1):
         found = plan(VIEW, options(strategy="budget", budget_usd=dear * share), "Why?", PRICES)
@@ -114,16 +119,16 @@ def test_too_few_tokens_for_any_report_are_refused_by_auto_as_by_a_budget() -> N
 
 def test_the_reduce_is_inside_a_budget_in_money() -> None:
     words = int(QueryOptions().answer.reduce_max_length * 1.4)
-    planner = Planner(VIEW, options(strategy="leaves", budget_usd=1.0), "Why?", PRICES)
+    planner = planner_of(VIEW, options(strategy="leaves", budget_usd=1.0), "Why?", PRICES)
     one, some, many = (planner.for_reading(batches) or 0 for batches in (1, 8, 40))
     assert 1.0 > one > some > many > 0
     # What is kept pays for the answer's prompt and its words at the reduce's prices.
     assert 1.0 - some >= (8 * 1400 * 1.0 + words * 4.0) / 1e6
     # Points of forty batches are rated jointly and condensed first: every one of them is read once more.
     assert 1.0 - many >= (40 * 1400 * 1.0 + 12_000 * 1.0 + 2 * words * 4.0) / 1e6
-    assert Planner(VIEW, options(strategy="leaves"), "Why?", PRICES).for_reading(3) is None
+    assert planner_of(VIEW, options(strategy="leaves"), "Why?", PRICES).for_reading(3) is None
     with pytest.raises(UsageError, match="does not pay for the answer"):
-        Planner(VIEW, options(strategy="leaves", budget_usd=0.001), "Why?", PRICES).for_reading(1)
+        planner_of(VIEW, options(strategy="leaves", budget_usd=0.001), "Why?", PRICES).for_reading(1)
 
 
 @pytest.mark.parametrize("strategy", ["leaves", "auto", "texts"])

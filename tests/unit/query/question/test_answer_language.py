@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from communitree_shared.contract.options import AnswerOptions, QueryOptions, Turn
-from communitree_workers.query.batches.cutting import answer_language
 from communitree_workers.query.builtin.answer import listed
 from communitree_workers.query.question.conversation import rewrite_messages
+from communitree_workers.query.question.question import answer_language
 from communitree_workers.query.reduce.rounds import reduce_messages
 from communitree_workers.query.wording.causes import cause_in
 from communitree_workers.query.wording.forms import form_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from communitree_workers.query.answer.notes import word_notes
-from communitree_workers.query.question.words import read_question
+from communitree_workers.query.question.words import read_words
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.text.variants import simplified
 from communitree_workers.text.words import chinese_cut, terms
@@ -22,7 +22,7 @@ TRADITIONAL = Lexicon.build([["寶玉", "黛玉"], ["寶玉", "賈母"], ["頭�
 
 
 def named(question: str, lexicon: Lexicon = LEXICON) -> tuple[str, ...]:
-    return read_question(question, lexicon).specific
+    return read_words(question, lexicon).specific
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ def test_names_are_found_whatever_stands_beside_them(question: str, words: tuple
     ],
 )
 def test_a_question_that_names_nothing_is_general_with_a_lexicon_and_without(question: str) -> None:
-    assert read_question(question, LEXICON).general
-    assert read_question(question).general
+    assert read_words(question, LEXICON).general
+    assert read_words(question).general
 
 
 def test_a_simplified_question_finds_what_a_traditional_corpus_has() -> None:
     assert named("宝玉和黛玉是什么关系？", TRADITIONAL) == ("寶玉", "黛玉")
     assert named("头发怎么样", TRADITIONAL) == ("頭髮",)
     assert named("发现了什么", TRADITIONAL) == ("發現",)
-    assert read_question("誰是主角？").kind == "people"
+    assert read_words("誰是主角？").kind == "people"
 
 
 def test_a_form_of_a_character_is_one_character() -> None:
@@ -80,7 +80,7 @@ def test_a_corpus_is_cut_by_its_own_names_and_teaches_them_to_no_other() -> None
 @given(st.text("宝玉和黛進贾府的是谁人物測試線程，A1 ", max_size=60))
 def test_a_question_of_any_words_is_cut_into_words_of_its_own(question: str) -> None:
     plain = simplified(question).lower()
-    assert all(term and term in plain for term in read_question(question, LEXICON).terms)
+    assert all(term and term in plain for term in read_words(question, LEXICON).terms)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ def test_a_question_of_any_words_is_cut_into_words_of_its_own(question: str) -> 
     ],
 )
 def test_the_words_that_are_missing_are_named(statements: tuple[str, ...], held: set[str], note: str) -> None:
-    asked = read_question("宝玉和孙悟空见过如来佛祖吗？", LEXICON)
+    asked = read_words("宝玉和孙悟空见过如来佛祖吗？", LEXICON)
     notes = word_notes(asked, LEXICON, statements, lambda word: word in held, "zh")
     assert notes == ([note] if note else [])

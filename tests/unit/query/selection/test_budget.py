@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from communitree_shared.contract.options import BatchOptions, QueryOptions, SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_workers.query.planning.planner import plan
-from communitree_workers.query.selection.budget import cut
 from communitree_workers.query.selection.choice import is_cut
-from communitree_workers.query.selection.select import must_read, select
+from communitree_workers.query.selection.cut import cut
+from communitree_workers.query.selection.select import must_read
 from communitree_workers.query.view.costs import costs
+from support.questions import plan, select
 from support.shapes import shapes
 from support.views import TreeShape, all_cuts, view_of
 

@@ -20,6 +20,7 @@ from communitree_workers.query.selection.relevant import Relevant
 from communitree_workers.query.selection.select import must_read
 from communitree_workers.query.selection.walk import Walk, Why
 from communitree_workers.query.view.corpus_view import CorpusView
+from support.questions import dynamic, question_of, relevant
 from support.shapes import shapes
 from support.views import TreeShape, view_of
 
@@ -29,10 +30,11 @@ SHAPE = TreeShape((-1, -1, 0, 0, 1, 1, 2, 2, 3, 3), (10,) * 10, (0,) * 4 + (5, 5
 
 
 def run(kind: type[Walk], view: CorpusView, rate: Rate, question: str = "q", **options: Any) -> tuple[Walk, Selected]:
-    chosen = SelectionOptions(strategy=kind.strategy, **options)  # type: ignore[arg-type]
-    walk = kind(view, chosen, question)
+    chosen = SelectionOptions(strategy=kind.__name__.lower(), **options)
+    asked = question_of(view, question, selection=chosen)
+    walk = kind(asked)
     while not walk.done:
-        again = kind(view, chosen, question)  # each wave may run in another process
+        again = kind(asked)  # each wave may run in another process
         again.restore(json.loads(json.dumps(walk.to_state())))
         assert again.ask() == walk.ask()
         walk = again
@@ -216,7 +218,7 @@ def test_all_limits_hold_and_all_that_is_not_read_is_named(shape: TreeShape, dat
         strategy="relevant", budget_tokens=tokens, budget_reports=reports, budget_usd=usd, audit_pruned=audit,
         max_rating_calls=calls, candidates_per_call=2, num_repeats=data.draw(st.integers(1, 2)),
     )  # fmt: skip
-    walk = Relevant(view, options, "q", price=price, spent=0.02)
+    walk = relevant(view, options, "q", price=price, spent=0.02)
     while not walk.done:
         walk.tell({c: ratings[c] for call in walk.ask() for c in call})
     assert walk.calls <= calls
@@ -256,7 +258,7 @@ def test_instead_of_a_root_that_does_not_fit_what_was_kept_below_it_is_read() ->
 def test_a_budget_in_money_sizes_the_walk() -> None:
     def ask(usd: float, spent: float = 0.0) -> Selected:
         options = SelectionOptions(strategy="relevant", budget_usd=usd)
-        walk = Relevant(view_of(SHAPE), options, "q", price=lambda nodes: 0.1 * len(nodes), spent=spent)
+        walk = relevant(view_of(SHAPE), options, "q", price=lambda nodes: 0.1 * len(nodes), spent=spent)
         while not walk.done:
             walk.tell({c: 3 for call in walk.ask() for c in call})
         return walk.selected()
@@ -312,9 +314,9 @@ def test_dynamic_prunes_nothing_that_its_limit_left_unasked(shape: TreeShape, da
 
 def test_dynamic_tells_a_reply_that_cannot_be_read_from_a_call_that_was_not_answered() -> None:
     def walk(why: dict[int, Why]) -> Selected:
-        found = Dynamic(view_of(SHAPE), SelectionOptions(strategy="dynamic", threshold=2, max_level=0), "q")
+        found = dynamic(view_of(SHAPE), SelectionOptions(strategy="dynamic", threshold=2, max_level=0), "q")
         found.tell({0: 4}, calls=1, why=why)
-        again = Dynamic(view_of(SHAPE), found.options, "q")
+        again = dynamic(view_of(SHAPE), found.options, "q")
         again.restore(json.loads(json.dumps(found.to_state())))
         again.tell({2: 0, 3: 0, 4: 0, 5: 0})
         return again.selected()
@@ -339,7 +341,7 @@ def test_what_is_never_shown_is_named_where_nothing_above_it_is_read() -> None:
 
 @pytest.mark.parametrize("kind", [Relevant, Dynamic])
 def test_a_walk_that_is_stopped_keeps_what_it_has_not_asked(kind: type[Walk]) -> None:
-    walk = kind(view_of(SHAPE), SelectionOptions(strategy=kind.strategy), "问题？")  # type: ignore[arg-type]
+    walk = kind(question_of(view_of(SHAPE), "问题？", selection=SelectionOptions(strategy=kind.__name__.lower())))
     walk.tell({0: 4}, calls=1, why={1: "money"})
     walk.stop("money")
     assert walk.done
@@ -352,7 +354,7 @@ def test_a_walk_that_is_stopped_keeps_what_it_has_not_asked(kind: type[Walk]) ->
 
 
 def test_ratings_that_cost_no_call_are_said_so() -> None:
-    walk = Relevant(view_of(SHAPE), SelectionOptions(strategy="relevant"), "q")
+    walk = relevant(view_of(SHAPE), SelectionOptions(strategy="relevant"), "q")
     while not walk.done:
         walk.tell({c: 2 for call in walk.ask() for c in call}, calls=0)
     assert "10 communities rated without a model call" in walk.selected().selection.why

@@ -13,11 +13,11 @@ from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_shared.tokens import count
 from communitree_workers.query.batches.rows import report_rows
-from communitree_workers.query.selection.select import select
 from communitree_workers.query.view.building import CorpusView, build_view
 from communitree_workers.query.view.corpus_view import FORMAT, gather
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.tables.io import Tables, from_rows
+from support.questions import select
 from support.trees import Shape, corpus
 
 

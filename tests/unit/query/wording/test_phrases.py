@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from communitree_workers.query.wording.phrases import _PHRASES, say
+from communitree_workers.query.wording.phrases import phrases, say
 
 
 def test_one_is_no_plural() -> None:
@@ -16,9 +16,9 @@ def test_one_is_no_plural() -> None:
     assert say("warn.at_limit", "en", count=1_234).startswith("1,234 replies reached")
 
 
-@pytest.mark.parametrize("key", _PHRASES)
+@pytest.mark.parametrize("key", phrases())
 def test_both_languages_say_the_same_and_neither_holds_words_of_the_other(key: str) -> None:
-    english, chinese = _PHRASES[key]
+    english, chinese = phrases()[key]
     fields = [{name for _, name, _, _ in string.Formatter().parse(text) if name} for text in (english, chinese)]
     assert fields[1] <= fields[0]
     assert not re.search(r"[\u4e00-\u9fff]", english)
@@ -26,7 +26,7 @@ def test_both_languages_say_the_same_and_neither_holds_words_of_the_other(key: s
     assert not re.search("[A-Za-z]{2}", plain)
 
 
-@pytest.mark.parametrize("key", _PHRASES)
+@pytest.mark.parametrize("key", phrases())
 def test_what_is_counted_has_a_word_for_one(key: str) -> None:
-    bare = re.findall(r"\{(?:count|sample|rated|pruned|calls|used|n(?::,)?)\} [a-z]+s\b", _PHRASES[key][0])
+    bare = re.findall(r"\{(?:count|sample|rated|pruned|calls|used|n(?::,)?)\} [a-z]+s\b", phrases()[key][0])
     assert bare == []

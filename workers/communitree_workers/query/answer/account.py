@@ -18,6 +18,7 @@ from communitree_shared.contract.results import (
     QueryStatus,
     Usage,
 )
+from communitree_shared.contract.strategies import reads_texts
 from communitree_shared.languages import is_chinese
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer.citations import Checked, Resolver, check, cite, mark_in_answer
@@ -218,7 +219,7 @@ def _words(
     if status == "partial":
         return say("state.unusable", language, dropped=gathered.dropped)
     if status == "no_data":
-        read = "state.no_data_texts" if account.selection.strategy == "texts" else "state.no_data"
+        read = "state.no_data_texts" if reads_texts(account.selection.strategy) else "state.no_data"
         return say(read if outcomes else "state.empty", language, **values)
     if status == "cancelled":
         return say("state.cancelled", language)
@@ -244,9 +245,9 @@ def _warnings(header: Header, account: Account, reduced: Reduced, status: QueryS
     if reduced.text is not None and status in ("answered", "partial") and not account.citations.verified:
         out.append(say("warn.uncited", language))
     # No advice where it does not help: the built-in model finds the same again, and text units are not read again.
-    helps = not built_in and not header.again and account.selection.strategy != "texts"
+    helps = not built_in and not header.again and not reads_texts(account.selection.strategy)
     if account.reports.silent and status in ("answered", "partial") and helps:
         out.append(say("warn.silent", language, count=len(account.reports.silent), job=header.job_id))
-    if account.reports.unread and status == "partial" and account.selection.strategy != "texts":
+    if account.reports.unread and status == "partial" and not reads_texts(account.selection.strategy):
         out.append(say("warn.unread", language, count=len(account.reports.unread), job=header.job_id))
     return out

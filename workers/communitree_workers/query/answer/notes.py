@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from communitree_shared.contract.results import Point
 from communitree_workers.query.builtin.answer import listed
 from communitree_workers.query.builtin.replies import question_matcher
-from communitree_workers.query.question.words import Question
+from communitree_workers.query.question.words import QuestionWords
 from communitree_workers.query.selection.choice import Selected
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.wording.phrases import say
@@ -26,7 +26,7 @@ def audit_notes(selected: Selected, points: Sequence[Point], language: str) -> l
 
 
 def word_notes(
-    asked: Question,
+    asked: QuestionWords,
     lexicon: Lexicon,
     statements: Sequence[str],
     held: Callable[[str], bool],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -12,6 +12,7 @@ from communitree_shared.errors import UsageError
 from communitree_shared.tokens import DEFAULT_ENCODING
 from communitree_workers.query.batches.row_split import split_row
 from communitree_workers.query.batches.rows import Row
+from communitree_workers.query.question.question import RowKind
 from communitree_workers.query.view.cells import split_line
 
 
@@ -23,7 +24,7 @@ class Batch:
     `prompt_tokens`: of the prompt without the question.
     """
 
-    kind: Literal["reports", "sources"]
+    kind: RowKind
     context_name: str
     delimiter: str
     columns: list[str]
@@ -119,3 +120,13 @@ def _part(batch: Batch, rows: list[Any], around: int) -> Batch:
         row_tokens=[r[2] for r in rows],
         prompt_tokens=around + sum(r[2] for r in rows),
     )
+
+
+@dataclass(frozen=True)
+class CutBatch:
+    """A stored batch as a plan knows it."""
+
+    key: str
+    ids: list[int]
+    tokens: int
+    prompt_tokens: int

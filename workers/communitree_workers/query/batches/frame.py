@@ -7,18 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from communitree_shared.contract.options import AnswerOptions
+from communitree_shared.contract.options import AnswerOptions, QueryOptions
 from communitree_shared.languages import language_code
 from communitree_shared.tokens import DEFAULT_ENCODING, count
 from communitree_workers.prompts import file_language, language_name, load
+from communitree_workers.query.question.question import RowKind, context_name
+from communitree_workers.query.view.corpus_view import CorpusView
 
 #: Tokens that chat formats put around two messages.
 _CHAT_OVERHEAD = 16
-
-
 _HEADINGS = {"en": ("# Overview", "# Table: {name}"), "zh": ("# 概览", "# 表格：{name}")}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around the table of every batch. `tokens`: of all that, overview included, question not.
+
+    `anchors`: ids of the overview's rows that are scored. `kind`: what the table's rows are. `encoding`: of all counts.
+    """
+
+    tokens: int
+    overview: str = ""
+    anchors: Sequence[int] = ()
+    kind: RowKind = "reports"
+    encoding: str = DEFAULT_ENCODING
+
+
+def frame_of(view: CorpusView, options: QueryOptions, kind: RowKind) -> Frame:
+    """Return what stands around the tables of a question under these options."""
+    overview, anchors = view.overview.render(options.batch, view.encoding)
+    name = context_name(kind, options.batch)
+    tokens = static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
+    return Frame(tokens, overview, anchors, kind, view.encoding)
 
 
 def static_text(
@@ -50,17 +71,3 @@ def static_tokens(
         languages = (*languages, code)
     texts = [static_text(overview, anchors, options, language, prompts, name) for language in languages]
     return max(count(text, encoding) for text in texts) + _CHAT_OVERHEAD
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What stands around the table of every batch. `tokens`: of all that, overview included, question not.
-
-    `anchors`: ids of the overview's rows that are scored. `kind`: what the table's rows are. `encoding`: of all counts.
-    """
-
-    tokens: int
-    overview: str = ""
-    anchors: Sequence[int] = ()
-    kind: Literal["reports", "sources"] = "reports"
-    encoding: str = DEFAULT_ENCODING

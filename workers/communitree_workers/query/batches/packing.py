@@ -19,6 +19,7 @@ from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.batches.frame import Frame
 from communitree_workers.query.batches.row_split import split_row
 from communitree_workers.query.batches.rows import Row, columns, header
+from communitree_workers.query.question.question import context_name
 
 #: A prompt that leaves the table less room than this is a mistake in the settings.
 _LEAST_ROOM = 100
@@ -66,7 +67,7 @@ def iter_batches(
     if options.shuffle_data:
         random.Random(options.random_state).shuffle(items)
     around = frame.tokens + count(delimiter.join(names) + "\n", frame.encoding)
-    name = options.context_name if frame.kind == "reports" else "Sources"
+    name = context_name(frame.kind, options)
 
     def batch(run: Sequence[int]) -> Batch:
         rows = render([item for item in run if item < len(tokens)])

@@ -10,7 +10,7 @@ from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.languages import is_chinese
 from communitree_workers.query.builtin.passages import join, sentences
-from communitree_workers.query.question.words import Question
+from communitree_workers.query.question.words import QuestionWords
 from communitree_workers.query.wording.forms import Form, known_form
 from communitree_workers.query.wording.length import words
 from communitree_workers.query.wording.phrases import say
@@ -40,7 +40,7 @@ class _Group:
 
 def write_answer(
     points: Sequence[Point],
-    asked: Question,
+    asked: QuestionWords,
     options: AnswerOptions,
     language: str,
     titles: Mapping[int, str],
@@ -125,7 +125,7 @@ def _names_in(title: str) -> list[str]:
     return [name.strip().lower() for name in title.split(", ") if name.strip()]
 
 
-def _opening(groups: Sequence[_Group], asked: Question, language: str) -> str:
+def _opening(groups: Sequence[_Group], asked: QuestionWords, language: str) -> str:
     names = [_plain(group.name) for group in groups if group.name]
     if not asked.general or not names:
         return ""

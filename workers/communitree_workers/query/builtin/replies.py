@@ -15,7 +15,7 @@ import rjieba
 from communitree_shared.contract.options import AnswerOptions, Turn
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.builtin.passages import Matcher, Passage, ReadRow, join, read_rows, sentences
-from communitree_workers.query.question.words import Question, read_question
+from communitree_workers.query.question.words import QuestionWords, read_words
 from communitree_workers.query.view.kinds import KINDS
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.wording.length import words
@@ -37,7 +37,7 @@ _VERB = 0.8
 _NAME_TAGS = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})
 
 
-def question_matcher(asked: Question, lexicon: Lexicon | None) -> Matcher:
+def question_matcher(asked: QuestionWords, lexicon: Lexicon | None) -> Matcher:
     """Return what finds a question's words, each weighed by how telling it is; all alike without a lexicon.
 
     Words the corpus does not know weigh the most. Of a Chinese question they weigh half of the known ones together at
@@ -80,7 +80,7 @@ def map_reply(batch: Batch, question: str, options: AnswerOptions, lexicon: Lexi
 
     `lexicon`: the corpus's; without it all words of the question weigh the same.
     """
-    asked = read_question(question, lexicon)
+    asked = read_words(question, lexicon)
     rows = read_rows(batch)
     if asked.general and asked.kind:
         points = _names(batch, rows, asked) or _themes(rows)
@@ -117,7 +117,7 @@ def _themes(rows: Sequence[ReadRow]) -> list[dict[str, Any]]:
     return out
 
 
-def _names(batch: Batch, rows: Sequence[ReadRow], asked: Question) -> list[dict[str, Any]]:
+def _names(batch: Batch, rows: Sequence[ReadRow], asked: QuestionWords) -> list[dict[str, Any]]:
     """The weightiest names of the asked kind, each with what the batch says of it."""
     wanted = names_of(batch.overview, asked.kind)
     out = []
@@ -215,7 +215,7 @@ def _best(passage: Passage, matcher: Matcher, title: frozenset[str]) -> tuple[fl
 
 def rate_reply(items: Sequence[tuple[int, str]], question: str, lexicon: Lexicon | None = None) -> Any:
     """Return the rating reply for candidates `(id, text)`: 0–5 by the question's words in their text."""
-    asked = read_question(question, lexicon)
+    asked = read_words(question, lexicon)
     matcher = question_matcher(asked, lexicon)
     ratings = []
     for id, text in items:
@@ -233,11 +233,11 @@ _POINTING = re.compile(
 
 def rewrite_reply(question: str, history: Sequence[Turn]) -> str:
     """Return a question that stands alone: one that points back, or names nothing, takes the last one that does."""
-    asked = read_question(question)
+    asked = read_words(question)
     if not asked.general and not _POINTING.search(question):
         return question
     for turn in reversed(history):
-        if turn.role == "user" and not read_question(turn.content).general:
+        if turn.role == "user" and not read_words(turn.content).general:
             named = (sentences(turn.content) or [turn.content])[0]
             return f"{question.strip()} ({named})" if asked.language == "en" else f"{question.strip()}（{named}）"
     return question

@@ -55,13 +55,15 @@ class MapResult:
             int(data["words"]),
         )
 
-    def __add__(self, other: MapResult) -> MapResult:
-        """Return the points of both halves of a batch; anchor scores are averaged."""
-        overview = dict(self.overview)
-        for id, score in other.overview.items():
-            overview[id] = (overview[id] + score) / 2 if id in overview else score
-        return MapResult(self.points + other.points, overview, self.repaired + other.repaired,
-                         max(self.words, other.words))  # fmt: skip
+
+def joined(one: MapResult, two: MapResult) -> MapResult:
+    """Return what both halves of a batch hold, the first half's points first; anchor scores of both are averaged."""
+    overview = dict(one.overview)
+    for id, score in two.overview.items():
+        overview[id] = (overview[id] + score) / 2 if id in overview else score
+    return MapResult(
+        [*one.points, *two.points], overview, one.repaired + two.repaired, max(one.words, two.words)
+    )  # fmt: skip
 
 
 @dataclass

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from communitree_shared.contract.again import silent_of
-from communitree_shared.contract.messages import QueryRequest
-from communitree_shared.contract.options import QueryOptions
 from communitree_shared.contract.results import Coverage
-from communitree_workers.query.batches.cutting import answer_language
+from communitree_workers.query.question.question import Question
 from communitree_workers.query.selection.choice import Choice, Selected, describe
-from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.query.wording.phrases import say
 from communitree_workers.runtime.context import UnitContext
 
@@ -22,23 +19,22 @@ from communitree_workers.runtime.context import UnitContext
 SMALLEST_BATCH = 5_000
 
 
-def silent(
-    context: UnitContext, request: QueryRequest, view: CorpusView, options: QueryOptions
-) -> tuple[Selected, QueryOptions]:
-    """Return the silent reports of the job `options.again`, and options that cut smaller batches.
+def silent(context: UnitContext, question: Question) -> tuple[Selected, Question]:
+    """Return the silent reports of the job `options.again`, and the question with options that cut smaller batches.
 
     Raises:
         UsageError: as `silent_of`.
     """
+    request, options, view = question.request, question.options, question.view
     found: Mapping[str, Any] = context.services.store.find_json(context.keys.job(options.again, "result.json")) or {}
     ids = silent_of(options.again, found, request.corpus, request.version)
     nodes = np.array(sorted(view.node[c] for c in ids if c in view.node), dtype=np.int64)
-    language = answer_language(request.question, options)
-    choice = Choice(nodes, say("why.again", language, count=len(nodes), job=options.again), finest=False)
-    strategy = found["account"]["selection"]["strategy"]
-    selected = describe(view, strategy, choice, min_rank=0, batch=options.batch, language=language)
+    choice = Choice(nodes, say("why.again", question.language, count=len(nodes), job=options.again), finest=False)
+    # Told as what that job was: whatever it read was good enough then.
+    as_then = {"strategy": found["account"]["selection"]["strategy"], "min_community_rank": 0.0}
+    selected = describe(question.selecting(question.selection.model_copy(update=as_then)), choice)
     # Its points count, too.
     selected = replace(selected, coverage=Coverage.model_validate(found["account"]["coverage"]))
     size = max(SMALLEST_BATCH, options.batch.max_context_tokens // 2)
     batch = options.batch.model_copy(update={"max_context_tokens": min(options.batch.max_context_tokens, size)})
-    return selected, options.model_copy(update={"batch": batch})
+    return selected, question.under(options.model_copy(update={"batch": batch}))

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from communitree_shared.contract.options import QueryOptions, SelectionOptions, Strategy
+from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.contract.results import Plan
+from communitree_shared.contract.strategies import STRATEGIES
 from communitree_shared.errors import CommunitreeError, UsageError
-from communitree_shared.languages import language_code
-from communitree_shared.settings import ModelSettings
+from communitree_shared.settings import ModelSettings, ModelStage
 from communitree_shared.tokens import TOKENS_A_WORD, count
-from communitree_workers.query.batches.frame import static_tokens
+from communitree_workers.query.batches.frame import frame_of
 from communitree_workers.query.batches.packing import spans, table_room
 from communitree_workers.query.planning.rating import CANDIDATE_TOKENS
 from communitree_workers.query.planning.reduce_sizes import RERATED, part_words
-from communitree_workers.query.question.words import read_question
-from communitree_workers.query.selection.budget import Price, without_price
-from communitree_workers.query.selection.choice import Choice, describe
-from communitree_workers.query.selection.limits import Limits
-from communitree_workers.query.selection.relevant import Relevant
-from communitree_workers.query.selection.select import Selected, check_budget, must_read, select
+from communitree_workers.query.question.question import Question, RowKind
+from communitree_workers.query.selection.choice import Choice, Price, Selected, describe, without_price
+from communitree_workers.query.selection.limits import Limits, check_budget
+from communitree_workers.query.selection.select import must_read, select, usual_calls
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
 from communitree_workers.query.view.costs import costs
 from communitree_workers.query.wording.phrases import say
@@ -35,24 +34,8 @@ _TOKENS_A_RATING = 5
 #: The share of the money for rating and reading that ratings may take.
 _RATING_SHARE = 0.5
 _BUDGETS = ("budget_tokens", "budget_reports", "budget_usd")
-#: Every strategy in the order in which plans stand side by side, with what it is shown with.
-SIDE_BY_SIDE: tuple[tuple[Strategy, dict[str, object]], ...] = (
-    ("auto", {}),
-    ("budget", {"budget_tokens": 48_000}),
-    ("budget", {"budget_reports": 50}),
-    ("leaves", {}),
-    ("coverage", {"coverage": 0.8}),
-    ("relevant", {}),
-    ("dynamic", {}),
-    ("frontier", {"level": 0}),
-    ("frontier", {"level": 1}),
-    ("frontier", {"level": 2}),
-    ("levels", {"level": 0}),
-    ("levels", {"level": 1}),
-    ("levels", {"level": 2}),
-    ("levels", {"level": None}),
-    ("texts", {}),
-)
+#: The stages that call a model for a question.
+PAID: tuple[ModelStage, ...] = ("rate", "map", "reduce")
 
 
 @dataclass(frozen=True)
@@ -64,14 +47,14 @@ class Prices:
     rate: tuple[float | None, float | None] = (0.0, 0.0)
 
     @classmethod
-    def of(cls, models: Mapping[str, ModelSettings]) -> Prices:
-        """Return the prices of the models of the stages `map`, `reduce` and `rate`."""
+    def of(cls, model: Callable[[ModelStage], ModelSettings]) -> Prices:
+        """Return the prices of the models that a question is read by; `model`: the settings of a stage's."""
 
-        def pair(stage: str) -> tuple[float | None, float | None]:
-            model = models[stage]
-            return (0.0, 0.0) if model.built_in else (model.price_input, model.price_output)
+        def pair(stage: ModelStage) -> tuple[float | None, float | None]:
+            found = model(stage)
+            return (0.0, 0.0) if found.built_in else (found.price_input, found.price_output)
 
-        return cls(pair("map"), pair("reduce"), pair("rate"))
+        return cls(**{stage: pair(stage) for stage in PAID})
 
 
 def _usd(prices: tuple[float | None, float | None], prompt: int, reply: int) -> float | None:
@@ -91,37 +74,41 @@ class Size:
 class Planner:
     """Sizes and prices of selections of one version under one set of options."""
 
-    def __init__(self, view: CorpusView, options: QueryOptions, question: str, prices: Prices | None = None) -> None:
-        """See `plan`."""
-        self.view, self.options, self.question = view, options, question
-        self.prices = prices or Prices()
+    def __init__(self, question: Question, prices: Prices | None = None) -> None:
+        """Size the question as its options select."""
+        self.question, self.prices = question, prices or Prices()
+        self.view, self.options, self.selection = question.view, question.options, question.selection
+        self._static: dict[RowKind, int] = {}
 
-    @cached_property
-    def static(self) -> dict[str, int]:
+    def selecting(self, selection: SelectionOptions) -> Planner:
+        """Return the planner of the same question with another selection; what both need is counted once."""
+        other = copy(self)
+        other.question = self.question.selecting(selection)
+        other.options, other.selection = other.question.options, selection
+        return other
+
+    def static(self, kind: RowKind) -> int:
         """Return the tokens of a map prompt around its table, by what stands in it."""
-        view, options = self.view, self.options
-        overview, anchors = view.overview.render(options.batch, view.encoding)
-        return {
-            kind: static_tokens(overview, anchors, options.answer, options.prompts, name, view.encoding)
-            for kind, name in (("reports", options.batch.context_name), ("sources", "Sources"))
-        }
+        if kind not in self._static:
+            self._static[kind] = frame_of(self.view, self.options, kind).tokens
+        return self._static[kind]
 
     @cached_property
     def asked(self) -> int:
         """Return the question's tokens."""
-        return count(self.question, self.view.encoding) if self.question else 0
+        return count(self.question.text, self.view.encoding) if self.question.text else 0
 
-    def size(self, tokens: list[int], kind: str = "reports") -> Size:
+    def size(self, tokens: list[int], kind: RowKind = "reports") -> Size:
         """Return the batches of rows with these token counts, in the order of their ids."""
         batch = self.options.batch
-        room = table_room(batch, self.static[kind], self.view.encoding, kind)
+        room = table_room(batch, self.static(kind), self.view.encoding, kind)
         rows: list[int] = []
         for cost in tokens:
             rows += [cost] if cost <= room else [room] * (cost // room) + ([cost % room] if cost % room else [])
         if batch.shuffle_data:
             random.Random(batch.random_state).shuffle(rows)
         found = len(spans(rows, room))
-        prompts = sum(rows) + found * (self.static[kind] + self.asked)
+        prompts = sum(rows) + found * (self.static(kind) + self.asked)
         words = self.options.answer.map_max_length
         return Size(found, prompts, int(found * words * TOKENS_A_WORD))
 
@@ -158,7 +145,7 @@ class Planner:
         Raises:
             UsageError: nothing would be left.
         """
-        budget = self.options.selection.budget_usd
+        budget = self.selection.budget_usd
         if budget is None:
             return None
         words = self.options.answer.map_max_length
@@ -183,13 +170,13 @@ class Planner:
         reading = self.for_reading()
         return None if reading is None else round(_RATING_SHARE * reading, 6)
 
-    def priced(self, selection: SelectionOptions) -> None:
+    def priced(self) -> None:
         """Say no to a budget in money where the price of reading or of the answer is unknown.
 
         Raises:
             UsageError: names what sets the prices.
         """
-        if selection.budget_usd is not None and self.usd(Size(0, 0, 0)) is None:
+        if self.selection.budget_usd is not None and self.usd(Size(0, 0, 0)) is None:
             raise without_price()
 
     def price(self) -> Price | None:
@@ -204,27 +191,20 @@ class Planner:
 
         return of
 
-    def plan(self, selection: SelectionOptions, corpus: str = "", version: str = "") -> Plan:
-        """Return the plan of one selection."""
-        self.priced(selection)
-        calls = 0
-        if selection.strategy in ("relevant", "dynamic"):
-            selected, calls = self._upper_bound(selection)
-        else:
-            selected = must_read(select(
-                self.view, selection, self.question, batch=self.options.batch, price=self.price(),
-                language=language_code(self.options.answer.language),
-            ))  # fmt: skip
-        return self.of(selected, selection, calls, corpus, version)
+    def plan(self) -> Plan:
+        """Return the plan of the selection."""
+        self.priced()
+        if STRATEGIES[self.selection.strategy].walks:
+            return self.of(*self._upper_bound())
+        return self.of(must_read(select(self.question, self.price())))
 
-    def of(
-        self, selected: Selected, selection: SelectionOptions, calls: int = 0, corpus: str = "", version: str = ""
-    ) -> Plan:
+    def of(self, selected: Selected, calls: int = 0) -> Plan:
         """Return the plan of what was selected, with so many rating calls at most.
 
         Raises:
             UsageError: see `for_reading`; a walk may read less than this, so it is not refused.
         """
+        selection, request = self.selection, self.question.request
         size = self.size(self._tokens(selected), selected.kind)
         if selection.budget_usd is not None and not calls:
             self.for_reading(size.batches)
@@ -233,21 +213,22 @@ class Planner:
         if calls:
             prompt = calls * (selection.candidates_per_call * CANDIDATE_TOKENS + self.asked)
             rating = _usd(self.prices.rate, prompt, calls * selection.candidates_per_call * 12)
-            usd = self._with_ratings(usd, rating, selection)
+            usd = self._with_ratings(usd, rating)
             tokens += prompt
         return Plan(
-            corpus=corpus, version=version, selection=selected.selection, batches=size.batches, tokens=tokens, usd=usd,
-            coverage=selected.coverage, rating_calls=calls, upper_bound=calls > 0,
+            corpus=request.corpus, version=request.version, selection=selected.selection, batches=size.batches,
+            tokens=tokens, usd=usd, coverage=selected.coverage, rating_calls=calls, upper_bound=calls > 0,
         )  # fmt: skip
 
-    def _with_ratings(self, usd: float | None, rating: float | None, selection: SelectionOptions) -> float | None:
+    def _with_ratings(self, usd: float | None, rating: float | None) -> float | None:
         """Return the price of a walk from above: within a budget in money, however it falls to its parts."""
         if usd is None or rating is None:
             return None
-        if selection.budget_usd is None or (most := self.for_rating()) is None:
+        budget = self.selection.budget_usd
+        if budget is None or (most := self.for_rating()) is None:
             return round(usd + rating, 6)
         whole = round(usd + min(rating, most), 6)
-        return min(whole, selection.budget_usd) if selection.strategy == "relevant" else whole
+        return min(whole, budget) if self._within_budgets else whole
 
     def _tokens(self, selected: Selected) -> list[int]:
         view = self.view
@@ -256,34 +237,32 @@ class Planner:
         cost, _ = costs(view, self.options.batch)
         return [int(cost[view.node[id]]) for id in selected.ids]
 
-    def _upper_bound(self, selection: SelectionOptions) -> tuple[Selected, int]:
-        """A walk reads at most the finest reports (`dynamic`, with parents: all), or its budget's worth of them."""
-        language = language_code(self.options.answer.language) or read_question(self.question).language
-        view = self.view
+    @property
+    def _within_budgets(self) -> bool:
+        """Whether the strategy takes a budget as its limit."""
+        return _BUDGETS[0] in STRATEGIES[self.selection.strategy].options
+
+    def _upper_bound(self) -> tuple[Selected, int]:
+        """A walk reads at most the finest reports (with their parents: all), or its budget's worth of them.
+
+        Returns that, and the most rating calls that there can be.
+        """
+        view, question, selection = self.view, self.question, self.selection
+        why = say("why.upper_bound", question.language)
         per_call = max(1, selection.candidates_per_call)
         most = int((-(-np.bincount(view.level) // per_call)).sum())  # a wave is a level at most
-        budget = (selection.budget_tokens, selection.budget_reports, selection.budget_usd)
-        if selection.strategy == "relevant" and any(budget):
-            limits = check_budget(view, selection, self.options.batch, self.price())
-            bound = select(
-                view, selection.model_copy(update={"strategy": "budget"}), self.question, batch=self.options.batch,
-                price=self.price(), language=language,
-            )  # fmt: skip
+        if self._within_budgets and any(getattr(selection, name) for name in _BUDGETS):
+            limits = check_budget(question, self.price())
+            as_budget = question.selecting(selection.model_copy(update={"strategy": "budget"}))
+            bound = select(as_budget, self.price())
             if not bound.ids:  # no root fits; a walk tries what is below
-                bound = describe(
-                    view, selection.strategy, Choice(_cheapest(view, limits), say("why.upper_bound", language)),
-                    min_rank=selection.min_community_rank, batch=self.options.batch, language=language,
-                )  # fmt: skip
-            bound.selection.strategy = "relevant"
+                bound = describe(question, Choice(_cheapest(view, limits), why))
+            bound.selection.strategy = selection.strategy
         else:
             nodes = np.flatnonzero(view.shown if selection.keep_parent else view.is_leaf)
-            bound = describe(
-                view, selection.strategy, Choice(nodes, say("why.upper_bound", language)),
-                min_rank=selection.min_community_rank, batch=self.options.batch, language=language,
-            )  # fmt: skip
+            bound = describe(question, Choice(nodes, why))
         repeats = max(1, selection.num_repeats)
-        limit = Relevant.usual_calls if selection.strategy == "relevant" else None
-        limit = limit if selection.max_rating_calls is None else selection.max_rating_calls
+        limit = usual_calls(selection.strategy) if selection.max_rating_calls is None else selection.max_rating_calls
         return bound, (most if limit is None else min(most, limit // repeats)) * repeats
 
 
@@ -298,48 +277,21 @@ def _cheapest(view: CorpusView, limits: Limits) -> IntArray:
     return np.array(nodes, dtype=np.int64)
 
 
-def plan(
-    view: CorpusView,
-    options: QueryOptions,
-    question: str,
-    prices: Prices | None = None,
-    *,
-    corpus: str = "",
-    version: str = "",
-) -> Plan:
-    """Return what a query would read and cost.
-
-    For `relevant` and `dynamic`, which depend on ratings, an upper bound and the most rating calls there can be.
-
-    Raises:
-        UsageError: the selection lacks a parameter, or the batch options leave no room.
-    """
-    return Planner(view, options, question, prices).plan(options.selection, corpus, version)
-
-
-def plan_all(
-    view: CorpusView,
-    options: QueryOptions,
-    question: str,
-    prices: Prices | None = None,
-    *,
-    corpus: str = "",
-    version: str = "",
-) -> list[Plan]:
+def plan_all(planner: Planner) -> list[Plan]:
     """Return the plans of all selections side by side; parameters that the options give replace the examples'."""
-    planner = Planner(view, options, question, prices)
     # What a client sends names every field: only what differs from a default was given by anybody.
-    given = options.selection.model_dump(exclude_defaults=True, exclude={"strategy"})
+    given = planner.selection.model_dump(exclude_defaults=True, exclude={"strategy"})
     out: list[Plan] = []
-    deepest = int(view.level.max(initial=0))
-    for strategy, example in SIDE_BY_SIDE:
+    deepest = int(planner.view.level.max(initial=0))
+    for strategy, example in ((name, e) for name, declared in STRATEGIES.items() for e in declared.examples):
         level = example.get("level")
         if isinstance(level, int) and level > deepest:
             continue
         own = {name: value for name, value in given.items() if name not in ("level", *_BUDGETS)}
         own |= {name: given[name] for name in example if name in given and name != "level"}
+        selection = SelectionOptions.model_validate({**example, **own, "strategy": strategy})
         try:
-            out.append(planner.plan(SelectionOptions(**{**example, **own, "strategy": strategy}), corpus, version))
+            out.append(planner.selecting(selection).plan())
         except CommunitreeError:
             continue  # a budget in money where prices are unknown
     return out

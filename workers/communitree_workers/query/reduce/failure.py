@@ -12,7 +12,7 @@ from communitree_shared.errors import InfrastructureError
 from communitree_workers.query.answer.account import Header, Reduced, build_answer
 from communitree_workers.query.answer.citations import Resolver
 from communitree_workers.query.answer.timing import PHASES, seconds
-from communitree_workers.query.reduce.commit import Reducing
+from communitree_workers.query.reduce.inputs import load_inputs
 from communitree_workers.runtime.context import UnitContext
 
 log = logging.getLogger(__name__)
@@ -37,14 +37,15 @@ def failed_answer(context: UnitContext, why: dict[str, str]) -> Answer:
 
 
 def _without_text(context: UnitContext, why: dict[str, str]) -> Answer:
-    state, request = Reducing(context), context.query_request()[0]
+    inputs = load_inputs(context)
+    question, request, options = inputs.question, inputs.question.request, inputs.question.options
     record, stages = context.services.ledger.records(context.message.tenant, context.message.job, PHASES)
     header = Header(
         context.message.job, request.question, request.corpus, request.version,
-        standalone_question=state.question if state.options.history else "", usage=state.usage,
-        seconds=seconds(record, stages), warnings=[why["message"]], again=state.options.again, earlier=state.earlier,
+        standalone_question=question.text if options.history else "", usage=inputs.usage,
+        seconds=seconds(record, stages), warnings=[why["message"]], again=options.again, earlier=inputs.earlier,
     )  # fmt: skip
     return build_answer(
-        header, state.selected, state.outcomes, state.gathered, Reduced(cause=why["message"]), Resolver(state.view),
-        language=state.language, context=state.name,
+        header, inputs.selected, inputs.outcomes, inputs.gathered, Reduced(cause=why["message"]),
+        Resolver(question.view), language=question.language, context=inputs.context_name,
     )  # fmt: skip

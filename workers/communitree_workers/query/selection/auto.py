@@ -1,4 +1,4 @@
-"""The default: a coarse cut of everything, and the rest of the budget where the question's words are.
+"""`auto`, the default: a coarse cut of everything, and the rest of the budget where the question's words are.
 
 No model call. A question about the whole corpus gets an even cut; one that names something gets half of the budget
 for the coarse cut and half for refining, in place, the branches that match.
@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from communitree_workers.query.question.words import Question
-from communitree_workers.query.selection.budget import cut
-from communitree_workers.query.selection.choice import Choice, level_spans
+from communitree_workers.query.question.question import Question
+from communitree_workers.query.selection.choice import Choice, Price, Selected, describe, level_spans
+from communitree_workers.query.selection.cut import cut
 from communitree_workers.query.view.blocks import Blocks
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
+from communitree_workers.query.view.costs import costs
 from communitree_workers.query.wording.phrases import say
 
 #: A word in more than this share of the reports names nothing in particular.
@@ -27,15 +28,21 @@ _WORTH = 0.25
 _ANY = 1e-9
 
 
-def auto(view: CorpusView, blocks: Blocks, cost: IntArray, budget: int, question: Question, language: str) -> Choice:
-    """Choose what to read of a corpus for a question within `budget` tokens."""
+def choose(question: Question, price: Price | None = None) -> Selected:
+    """Select what to read of a corpus for a question within `auto_tokens`."""
+    return describe(question, _choice(question))
+
+
+def _choice(question: Question) -> Choice:
+    view, words, language, budget = question.view, question.words, question.language, question.selection.auto_tokens
+    cost, blocks = costs(view, question.batch)
     whole = cut(view, blocks, cost, budget)
     key = ""
     if len(whole.missing) == 0 and view.is_leaf[whole.nodes].all():
         key = "why.themes_whole"
-    elif question.general:
+    elif words.general:
         key = "why.themes_general"
-    known = [term for term in question.specific if view.lexicon.frequency(term)]
+    known = [term for term in words.specific if view.lexicon.frequency(term)]
     naming = [term for term in known if view.lexicon.frequency(term) <= _COMMON * max(1, len(view.community))]
     if not key and not known:
         key = "why.themes_unknown"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from communitree_shared.contract.options import BatchOptions
 from communitree_shared.contract.results import Coverage, FinestAvailable, Pruned, Selection
 from communitree_shared.errors import UsageError
+from communitree_workers.query.question.question import Question, RowKind
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
 from communitree_workers.query.view.costs import row_costs
 from communitree_workers.query.wording.phrases import say
@@ -26,7 +28,7 @@ class Selected:
     ids: list[int]
     selection: Selection
     coverage: Coverage
-    kind: Literal["reports", "sources"] = "reports"
+    kind: RowKind = "reports"
     warnings: list[str] = field(default_factory=list)
 
 
@@ -46,14 +48,14 @@ class Choice:
     finest: bool = True
 
 
-def describe(
-    view: CorpusView, strategy: str, choice: Choice, *, min_rank: float, batch: BatchOptions, language: str
-) -> Selected:
+def describe(question: Question, choice: Choice) -> Selected:
     """Leave out what cannot or shall not be read, and say what the rest is.
 
     Raises:
         UsageError: the rank that is asked for leaves nothing.
     """
+    view, batch, language = question.view, question.batch, question.language
+    min_rank = question.selection.min_community_rank
     warnings: list[str] = []
     nodes = np.sort(choice.nodes)
     readable = view.readable[nodes]
@@ -73,7 +75,7 @@ def describe(
     left_out = np.concatenate((choice.pruned, nodes[~readable | low]))
     finest = finest_available(view, kept, choice.wanted) if choice.finest else FinestAvailable()
     selection = Selection(
-        strategy=strategy,
+        strategy=question.selection.strategy,
         why=choice.why,
         budget=choice.budget,
         reports=len(kept),
@@ -192,3 +194,15 @@ def is_cut(view: CorpusView, ids: list[int]) -> bool:
     """Say whether none of the communities is an ancestor of another."""
     nodes = np.array([view.node[id] for id in ids], dtype=np.int64)
     return len(topmost(view, nodes)) == len(nodes)
+
+
+#: What reading some nodes would cost in money.
+Price = Callable[[IntArray], float]
+
+
+def without_price() -> UsageError:
+    """Return the error of a budget in money where nobody knows what a call costs."""
+    return UsageError(
+        "A budget in USD needs the price of the model.",
+        hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT, or give a budget in tokens.",
+    )

@@ -1,4 +1,4 @@
-"""The fewest tokens whose reports *read* a share of the corpus.
+"""`coverage`: the fewest tokens whose reports *read* a share of the corpus.
 
 Reading counts the mass in a report's own evidence (`direct`): roots hold everything but have read little of it.
 Small trees are solved exactly, by fronts of (tokens, mass) from the leaves up, cut by a Lagrangian bound; large ones by
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from communitree_workers.query.selection.choice import Choice, level_spans
+from communitree_shared.errors import UsageError
+from communitree_workers.query.question.question import Question
+from communitree_workers.query.selection.choice import Choice, Price, Selected, describe, level_spans
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
+from communitree_workers.query.view.costs import costs
 from communitree_workers.query.wording.phrases import say
 
 #: Trees up to this size are solved exactly.
@@ -25,14 +28,22 @@ _STEPS = 40
 Floats = NDArray[np.float64]
 
 
-def by_coverage(view: CorpusView, cost: IntArray, share: float, language: str) -> Choice:
-    """Choose the communities that read a share (0–1) of the corpus for the fewest tokens."""
+def choose(question: Question, price: Price | None = None) -> Selected:
+    """Select the communities that read a share (0–1) of the corpus for the fewest tokens.
+
+    Raises:
+        UsageError: no share is given.
+    """
+    view, share = question.view, question.selection.coverage
+    if share is None:
+        raise UsageError("The selection `coverage` needs a share.", hint="For example --coverage 0.8.")
+    cost, _ = costs(view, question.batch)
     target = int(np.ceil(share * view.total_mass - 1e-9))
     able = np.where(view.readable, view.direct, 0)
     nodes, reached = fewest_tokens(view, cost, able, target)
     account = {"coverage": share, "read": round(reached / max(1, view.total_mass), 6)}
     key = "why.coverage" if reached >= target else "why.coverage_short"
-    return Choice(nodes, say(key, language, share=share), account)
+    return describe(question, Choice(nodes, say(key, question.language, share=share), account))
 
 
 def fewest_tokens(view: CorpusView, cost: IntArray, direct: IntArray, target: int) -> tuple[IntArray, int]:

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from communitree_shared.contract.options import BatchOptions, SelectionOptions
-from communitree_workers.query.selection.choice import Choice, Selected, describe
+from communitree_workers.query.question.question import Question
+from communitree_workers.query.selection.choice import Choice, Price, Selected, describe
 from communitree_workers.query.selection.walk import Walk, Why
-from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.query.wording.phrases import say
 
 #: What GraphRAG takes for a reply it cannot read.
@@ -28,19 +27,9 @@ _UNREADABLE = 1.0
 class Dynamic(Walk):
     """The walk; see `Walk`."""
 
-    strategy = "dynamic"
-
-    def __init__(
-        self,
-        view: CorpusView,
-        options: SelectionOptions,
-        question: str,
-        *,
-        batch: BatchOptions | None = None,
-        language: str = "",
-    ) -> None:
+    def __init__(self, question: Question, price: Price | None = None) -> None:
         """Start at level 0."""
-        super().__init__(view, options, question, batch=batch, language=language)
+        super().__init__(question, price)
         self.relevant: set[int] = set()
         self.lost: set[int] = set()
         self.wave = self._limited(self._level(0))
@@ -98,10 +87,7 @@ class Dynamic(Walk):
         why = say("why.dynamic", self.language, rated=self._said())
         account = {**self._account(), "max_level": self.options.max_level}
         choice = Choice(nodes, why, account, pruned=np.array(sorted(below), dtype=np.int64))
-        selected = describe(
-            self.view, self.strategy, choice, min_rank=self.options.min_community_rank, batch=self.batch,
-            language=self.language,
-        )  # fmt: skip
+        selected = describe(self.question, choice)
         selected.warnings.extend(self._warnings())
         return selected
 
@@ -113,3 +99,6 @@ class Dynamic(Walk):
         super().restore(state)
         self.relevant = {int(c) for c in state["relevant"]}
         self.lost = {int(c) for c in state.get("lost", ())}
+
+
+walk = Dynamic

@@ -1,30 +1,18 @@
-"""Selections by level number, kept for compatibility, and the full scans: `frontier`, `levels`, `leaves`."""
+"""`levels`: all reports of levels up to a number, as GraphRAG 2.x and 3.x select."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from communitree_workers.query.selection.choice import Choice
-from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.question.question import Question
+from communitree_workers.query.selection.choice import Choice, Price, Selected, describe
 from communitree_workers.query.wording.phrases import say
 
 
-def frontier(view: CorpusView, level: int | None, language: str) -> Choice:
-    """Each entity once: communities at this level and leaves above it (what GraphRAG 1.x meant by a level)."""
-    deepest = int(view.level.max(initial=0))
-    wanted = deepest if level is None else level
-    chosen = (view.level == wanted) | (view.is_leaf & (view.level < wanted))
-    why = say("why.frontier", language, level=wanted)
-    return Choice(np.flatnonzero(chosen), why, {"level": wanted}, wanted=wanted)
-
-
-def levels(view: CorpusView, level: int | None, language: str) -> Choice:
-    """All reports of levels up to this one (what GraphRAG 2.x and 3.x do), None: all levels."""
+def choose(question: Question, price: Price | None = None) -> Selected:
+    """Select what is shown on levels up to one, None: on all of them."""
+    view, level, language = question.view, question.selection.level, question.language
     chosen = view.shown & (view.level <= level) if level is not None else view.shown
     why = say("why.levels_all", language) if level is None else say("why.levels", language, level=level)
-    return Choice(np.flatnonzero(chosen), why, {"level": "all" if level is None else level}, wanted=level)
-
-
-def leaves(view: CorpusView, language: str) -> Choice:
-    """The finest reports of every branch."""
-    return Choice(np.flatnonzero(view.is_leaf), say("why.leaves", language))
+    budget = {"level": "all" if level is None else level}
+    return describe(question, Choice(np.flatnonzero(chosen), why, budget, wanted=level))

@@ -6,13 +6,18 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import Any, Protocol
 
 import numpy as np
 
 from communitree_shared.contract.options import SelectionOptions
-from communitree_workers.query.selection.budget import Price, without_price
+from communitree_shared.errors import UsageError
+from communitree_workers.query.question.question import Question
+from communitree_workers.query.selection.choice import Price, without_price
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
+from communitree_workers.query.view.costs import costs
+from communitree_workers.query.wording.phrases import say
 
 
 class Kept(Protocol):
@@ -156,3 +161,28 @@ def _fill(walk: Kept, rescued: list[int], cost: IntArray, tokens: float, reports
             chosen.add(node)
             left, places = left - int(cost[node]), places - 1
     return sorted(chosen)
+
+
+def too_small(unit: str, given: float, least: float, what: str, flag: str = "budget") -> UsageError:
+    """Return the error of a budget in which nothing fits; `least`: what `what`, the cheapest, takes."""
+    if unit == "usd":  # upwards, as far as it is printed: who follows the hint has enough
+        least = float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(least))
+    budget, needed = (say(f"limit.{unit}", "en", n=n) for n in (given, least))
+    return UsageError(
+        f"A budget of {budget} is too small to read anything: {what} takes {needed}.",
+        hint=f"Raise --{flag}-{unit} to that or more.",
+    )
+
+
+def check_budget(question: Question, price: Price | None) -> Limits:
+    """Return the limits of a relevance walk, before anything is rated.
+
+    Raises:
+        UsageError: no report at all fits; or there is a budget in money, and no price.
+    """
+    view, options = question.view, question.selection
+    limits = Limits.of(options, costs(view, question.batch)[0], price)
+    if found := limits.too_small(np.flatnonzero(view.readable).tolist()):
+        given = getattr(options, f"budget_{found['binding']}")
+        raise too_small(found["binding"], given, found["least"], "the smallest report")
+    return limits

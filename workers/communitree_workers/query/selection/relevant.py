@@ -12,13 +12,12 @@ import random
 
 import numpy as np
 
-from communitree_shared.contract.options import BatchOptions, SelectionOptions
+from communitree_workers.query.question.question import Question
 from communitree_workers.query.selection.auto import best_below
-from communitree_workers.query.selection.budget import Price
-from communitree_workers.query.selection.choice import Choice, Selected, describe
-from communitree_workers.query.selection.limits import Limits, most_relevant
+from communitree_workers.query.selection.choice import Choice, Price, Selected, describe
+from communitree_workers.query.selection.limits import Limits, check_budget, most_relevant
 from communitree_workers.query.selection.walk import Walk
-from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.view.costs import costs
 from communitree_workers.query.wording.phrases import say
 
 #: A word is rare when at most this share of the communities (and at least this many) have it.
@@ -32,30 +31,23 @@ _AUDITED = 0.5
 class Relevant(Walk):
     """The walk; see `Walk`. With a budget in the options the selection is the most relevant that fits."""
 
-    strategy = "relevant"
     usual_calls = 200
 
-    def __init__(
-        self,
-        view: CorpusView,
-        options: SelectionOptions,
-        question: str,
-        *,
-        batch: BatchOptions | None = None,
-        language: str = "",
-        price: Price | None = None,
-        spent: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        """Start at the roots.
-
-        `price`: see `select`; needed for a budget in money, of which `spent` is gone. `seed`: of the audit's sample.
-        """
-        super().__init__(view, options, question, batch=batch, language=language)
-        self.price, self.spent, self.seed = price, spent, seed
-        scores = view.lexicon.scores(self.question.terms)
+    def __init__(self, question: Question, price: Price | None = None) -> None:
+        """Start at the roots."""
+        super().__init__(question, price)
+        view = self.view
+        scores = view.lexicon.scores(question.words.terms)
         self._promise = np.maximum(scores, best_below(view, scores))
         self.wave = self._candidates(np.flatnonzero(view.parent < 0).tolist())
+
+    def check(self) -> None:
+        """Say no to a budget in which no report at all fits.
+
+        Raises:
+            UsageError: says what the least is; or there is a budget in money, and no price.
+        """
+        check_budget(self.question, self.price)
 
     def _candidates(self, nodes: list[int]) -> list[int]:
         """Order candidates, the most promising first, and cut them to the calls that are left."""
@@ -100,9 +92,9 @@ class Relevant(Walk):
         view = self.view
         pruned = set(self.pruned_nodes())
         most = max(_RARE, int(_RARE_SHARE * len(view.community)))
-        scores = view.lexicon.scores(self.question.specific)
+        scores = view.lexicon.scores(self.question.words.specific)
         found: set[int] = set()
-        for term in self.question.specific:
+        for term in self.question.words.specific:
             holders = view.lexicon.holders(term).tolist()
             if not 0 < len(holders) <= most:
                 continue
@@ -143,10 +135,7 @@ class Relevant(Walk):
             np.array([*nodes, *sample], dtype=np.int64), self._why(len(pruned), len(sample)), account,
             pruned=np.array(sorted({*pruned, *out}), dtype=np.int64), left=np.array(left, dtype=np.int64),
         )  # fmt: skip
-        selected = describe(
-            self.view, self.strategy, choice, min_rank=self.options.min_community_rank, batch=self.batch,
-            language=self.language,
-        )  # fmt: skip
+        selected = describe(self.question, choice)
         selected.warnings.extend(self._warnings())
         if len(sample) < len(wanted):
             selected.warnings.append(say("warn.audit_cut", self.language, sample=len(sample), wanted=len(wanted)))
@@ -166,9 +155,7 @@ class Relevant(Walk):
         return {unit: number for unit, number in limits.items() if number is not None}
 
     def _limits(self) -> Limits:
-        from communitree_workers.query.view.costs import costs
-
-        return Limits.of(self.options, costs(self.view, self.batch)[0], self.price, self.spent)
+        return Limits.of(self.options, costs(self.view, self.question.batch)[0], self.price, self.spent)
 
     def _kept(self) -> list[int]:
         """Return everything that was kept, at any depth."""
@@ -213,7 +200,8 @@ class Relevant(Walk):
         pool = [n for n in pruned if view.readable[n] and view.rank[n] >= options.min_community_rank]
         if not pool or not options.audit_pruned:
             return []
-        return sorted(random.Random(self.seed).sample(pool, max(1, round(options.audit_pruned * len(pool)))))
+        size = max(1, round(options.audit_pruned * len(pool)))
+        return sorted(random.Random(self.question.options.seed).sample(pool, size))
 
     def _room(self, wanted: list[int], limits: Limits) -> list[int]:
         """Return what of a sample fits its part of the budget."""
@@ -222,3 +210,6 @@ class Relevant(Walk):
             if limits.fit([*sample, node], _AUDITED):
                 sample.append(node)
         return sample
+
+
+walk = Relevant

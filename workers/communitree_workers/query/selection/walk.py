@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from communitree_shared.contract.options import BatchOptions, SelectionOptions
-from communitree_workers.query.question.words import read_question
-from communitree_workers.query.selection.choice import Selected
-from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.question.question import Question
+from communitree_workers.query.selection.choice import Price, Selected
 from communitree_workers.query.wording.phrases import say
 
 #: Why a community has no rating: the limit of calls, the money, the time, a call that failed, a reply that is silent.
@@ -27,25 +25,14 @@ class Walk(ABC):
     unrated is kept, and counted by reason. `to_state()` and `restore()` carry a walk as JSON.
     """
 
-    strategy = ""
     #: Rating calls where the options name no limit; None: no limit.
     usual_calls: int | None = None
 
-    def __init__(
-        self,
-        view: CorpusView,
-        options: SelectionOptions,
-        question: str,
-        *,
-        batch: BatchOptions | None = None,
-        language: str = "",
-    ) -> None:
-        """Start a walk. `language`: of what the account says, '' = the question's."""
-        self.view = view
-        self.options = options
-        self.batch = batch or BatchOptions()
-        self.question = read_question(question, view.lexicon)
-        self.language = language or self.question.language
+    def __init__(self, question: Question, price: Price | None = None) -> None:
+        """Start at the roots. `price`: see `select`; needed for a budget in money."""
+        self.question, self.price = question, price
+        self.view, self.options, self.language = question.view, question.selection, question.language
+        self.spent = 0.0  # of the budget in money, by the job, when the selection is made
         self.ratings: dict[int, float | None] = {}
         self.wave: list[int] = []
         self.asked = 0  # calls, as the limit counts them: what is known already takes part
@@ -81,6 +68,10 @@ class Walk(ABC):
         self.wave = []
         self.depth += 1
         self._advance(asked)
+
+    def check(self) -> None:
+        """Say no, before anything is rated, where nothing could be read; here: where there is nothing to check."""
+        return
 
     def stop(self, why: Why) -> None:
         """Ask for no more ratings."""

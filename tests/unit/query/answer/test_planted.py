@@ -21,8 +21,8 @@ from communitree_workers.query.map.prompt import map_messages
 from communitree_workers.query.map.reply import at_limit, parse_points
 from communitree_workers.query.points.gathering import gather_points
 from communitree_workers.query.reduce.rounds import plan_reduce
-from communitree_workers.query.selection.select import select
 from communitree_workers.query.wording.length import words
+from support.questions import select
 from support.views import TreeShape, view_of
 
 FACTS = {i: f"The vault of ward {i} holds {i * 37 + 11} sealed ledgers." for i in range(200)}
