@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from communitree_shared.errors import CommunitreeError, CorpusNotFound, OutputCut
+from communitree_shared.errors import CommunitreeError, CorpusNotFound
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import DOCUMENTS, TEXT_UNITS
 from communitree_workers.corpus import extract_model, extract_spacy, losses
@@ -40,9 +40,7 @@ async def extract(context: UnitContext) -> Outcome:
 
     async def ask(messages: list[dict[str, str]], schema: dict[str, Any] | None) -> tuple[str, Any]:
         chat = ChatRequest(messages=messages, schema=schema, json=schema is not None)
-        reply = await context.services.models.complete("extract", chat, call)
-        if reply.finish_reason == "length":
-            raise OutputCut(f"The reply was cut off after {reply.usage.output_tokens} tokens.")
+        reply = (await context.services.models.complete("extract", chat, call)).whole()  # a cut one is read in halves
         return reply.text, reply.value
 
     row = table.to_pylist()[0]

@@ -18,7 +18,7 @@ from communitree_shared.messages import QueryRequest, Unit
 from communitree_shared.options import QueryOptions
 from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.model.inflight import result_key
 from communitree_workers.prompts import load
 from communitree_workers.query import commit, walking
@@ -214,8 +214,10 @@ class _Reader:
             return await self._halves(batch, depth)
         self.calls += 1
         self.tries += reply.tries
-        if reply.finish_reason == "length" and depth < MAX_HALVINGS and can_split(batch):
-            return await self._halves(batch, depth)
+        if isinstance(reply, CutReply):
+            if depth < MAX_HALVINGS and can_split(batch):
+                return await self._halves(batch, depth)
+            reply = reply.whole()  # points of what nobody read to the end would pass for all
         try:
             result = parse_points(reply.value if reply.value is not None else reply.text, batch)
         except BadInput as bad:

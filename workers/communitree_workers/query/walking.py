@@ -23,7 +23,7 @@ from communitree_shared.options import QueryOptions
 from communitree_shared.results import Usage
 from communitree_shared.settings import EXTRACTIVE
 from communitree_shared.tables import COMMUNITY_REPORTS
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.prompts import load
 from communitree_workers.query.corpus_view import CorpusView
 from communitree_workers.query.extractive import rate_reply, rewrite_reply
@@ -62,7 +62,9 @@ async def rewrite(context: UnitContext) -> Outcome:
         call = context.call(usd=options.selection.budget_usd, bulk=options.bulk)
         messages = rewrite_messages(request.question, turns, language, options.prompts)
         reply = await context.services.models.complete("reduce", ChatRequest(messages=messages, temperature=0.0), call)
-        alone, usage = parse_rewrite(reply.text, request.question), call.spent
+        usage = call.spent
+        # Half a question asks something else: the one that was asked is better.
+        alone = request.question if isinstance(reply, CutReply) else parse_rewrite(reply.text, request.question)
     data = json.dumps({"question": alone, "usage": usage.model_dump()}, ensure_ascii=False).encode()
     await context.save(context.keys.job(context.message.job, "question.json"), data)
     await context.in_ledger(context.step, Step("plan-alone", "communitree.query.plan.v1", {"alone": True}))
@@ -215,7 +217,7 @@ async def rate(context: UnitContext) -> Outcome:
         for turn in range(options.selection.num_repeats):
             chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=options.seed + turn)
             try:
-                answer = await context.services.models.complete("rate", chat, call)
+                answer = (await context.services.models.complete("rate", chat, call)).whole()
             except CommunitreeError as error:
                 return failed(error, call.spent)
             value = answer.value if answer.value is not None else answer.text
