@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _DONE = re.compile(r"\W*done\W*", re.IGNORECASE)
-#: A continuation repeats at most so much of the end of what came before, and not less than this by design.
-_LONGEST_REPEAT, _SHORTEST_REPEAT = 400, 12
+#: A continuation repeats at most so much of the end of what came before; fewer characters may be an accident.
+_LONGEST_REPEAT, _SHORTEST_REPEAT, _SHORTEST_CHINESE_REPEAT = 600, 12, 5
 _FENCE = re.compile(r"\A\s*```\w*\n|\n?```\s*\Z")
 _WORD = re.compile(r"[^\W_]")
 _NO_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef\u3000-\u303f]")
@@ -23,18 +23,18 @@ def seems_finished(text: str) -> bool:
 
 
 def rest_of(first: str, continuation: str, *, prose: bool = True) -> str:
-    """Return what to put behind a text: the continuation without what it repeats, with a space where words meet.
+    """Return what to put behind a text: the continuation without what it repeats of it.
 
-    `prose` False: no space is put anywhere, and a fence around the continuation is taken off.
+    It was asked to begin with the last words once more, which joins the two also inside a word. One that repeats
+    nothing gets a space where words meet. `prose` False: no space is put anywhere, and a fence around it is taken off.
     """
     rest = continuation if prose else _FENCE.sub("", continuation)
-    continuation = rest
-    tail = first.rstrip()
-    head = continuation.lstrip()
-    for size in range(min(len(tail), len(head), _LONGEST_REPEAT), _SHORTEST_REPEAT - 1, -1):
+    tail, head = first.rstrip(), rest.lstrip()
+    least = _SHORTEST_REPEAT if tail[-_SHORTEST_REPEAT:].isascii() else _SHORTEST_CHINESE_REPEAT
+    for size in range(min(len(tail), len(head), _LONGEST_REPEAT), least - 1, -1):
         if tail.endswith(head[:size]):
             return head[size:] if first == tail else head[size:].lstrip()
     if not prose or not first or not rest or first[-1].isspace() or rest[0].isspace():
         return rest
-    both = first[-1] + rest[0]
-    return rest if _NO_SPACES.search(both) or not _WORD.match(rest[0]) or first[-1] in "([{“‘\"'/-" else f" {rest}"
+    together = _NO_SPACES.search(first[-1] + rest[0]) or not _WORD.match(rest[0]) or first[-1] in "([{“‘\"'/-"
+    return rest if together else f" {rest}"

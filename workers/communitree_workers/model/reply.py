@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from communitree_shared.errors import BadInput
-from communitree_workers.model import lenient, marks, thinking
+from communitree_workers.model import lenient, marks, thinking, tidying
 from communitree_workers.model.strings import Looks
 
 #: More places than this where JSON could begin are prose.
@@ -72,6 +72,9 @@ def read(text: str, *, ended: bool = False) -> Reading:
     if isinstance(strict, str):  # JSON inside a JSON string
         inner = read(strict, ended=ended)
         return replace(inner, repairs=inner.repairs + 1)
+    inside = tidying.answer_in(strict)
+    if inside is not None and _START.match(inside.lstrip()):  # `{"answer": "{…}"}`
+        return replace(read(inside, ended=ended), repairs=1)
     if isinstance(strict, (dict, list)) and ("\\" not in stripped or not _MEANT_LITERALLY.search(stripped)):
         return Reading(strict, 0, False)
     surrogates = len(_LONE_SURROGATE.findall(stripped))

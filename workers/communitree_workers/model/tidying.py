@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import orjson
 
@@ -81,11 +82,17 @@ def _out_of_object(text: str) -> str:
         found = orjson.loads(stripped)
     except orjson.JSONDecodeError:
         return text
-    if isinstance(found, dict) and len(found) == 1:
-        key, value = next(iter(found.items()))
-        if str(key).lower() in _ANSWER and isinstance(value, str):
-            return value.strip()
-    return text
+    inner = answer_in(found)
+    return text if inner is None else inner.strip()
+
+
+def answer_in(value: Any) -> str | None:
+    """Return the text of an object that holds an answer and nothing else, None of any other value."""
+    if isinstance(value, dict) and len(value) == 1:
+        key, inner = next(iter(value.items()))
+        if str(key).lower() in _ANSWER and isinstance(inner, str):
+            return inner
+    return None
 
 
 def is_refusal(text: str) -> bool:
