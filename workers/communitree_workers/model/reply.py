@@ -73,8 +73,11 @@ def read(text: str, *, ended: bool = False) -> Reading:
         inner = read(strict, ended=ended)
         return replace(inner, repairs=inner.repairs + 1)
     inside = tidying.answer_in(strict)
-    if inside is not None and _START.match(inside.lstrip()):  # `{"answer": "{…}"}`
-        return replace(read(inside, ended=ended), repairs=1)
+    if inside is not None:  # `{"answer": "{…}"}`
+        with contextlib.suppress(orjson.JSONDecodeError):
+            value = orjson.loads(inside)
+            if isinstance(value, dict) and value:
+                return Reading(value, 1, False)
     if isinstance(strict, (dict, list)) and ("\\" not in stripped or not _MEANT_LITERALLY.search(stripped)):
         return Reading(strict, 0, False)
     surrogates = len(_LONE_SURROGATE.findall(stripped))
