@@ -15,7 +15,9 @@ CommunitreeError
 │   └── DataLost          the embedded stack's data is gone                             (exit 5)
 ├── ModelError            a model endpoint's answer, in the provider's words
 │   ├── ContextTooLong    the prompt is longer than the model takes; callers split
-│   ├── OutputCut         finish_reason=length
+│   │   └── PromptCut     the server took it and read less than was sent
+│   ├── OutputCut         the reply ended before its end: at a limit, inside its JSON, or in its thinking
+│   ├── ContentRefused    a filter, or the model itself, refuses this content
 │   ├── BudgetReached     the job's money or token ceiling
 │   └── DeadlinePassed
 ├── Cancelled
@@ -129,13 +131,18 @@ class DataLost(InfrastructureError):
 
 
 class ModelError(CommunitreeError):
-    """A model endpoint refused or failed; the message carries the provider's words."""
+    """A model endpoint refused or failed; the message carries the provider's words.
+
+    `status`: of HTTP, None where no answer came. `unexplained`: this request was refused in words that say no cause, so
+    another part of the same content may be taken.
+    """
 
     code = "model"
 
-    def __init__(self, message: str, *, status: int | None = None, **more: Any) -> None:
+    def __init__(self, message: str, *, status: int | None = None, unexplained: bool = False, **more: Any) -> None:
         super().__init__(message, **more)
         self.status = status
+        self.unexplained = unexplained
 
 
 class ContextTooLong(ModelError):
@@ -144,10 +151,22 @@ class ContextTooLong(ModelError):
     code = "context_too_long"
 
 
+class PromptCut(ContextTooLong):
+    """The server took the prompt, and says that it read far fewer tokens than were sent."""
+
+    code = "prompt_cut"
+
+
 class OutputCut(ModelError):
-    """The reply ended at its length limit."""
+    """The reply ended before its end: at its limit, inside its JSON, or before anything but thinking came."""
 
     code = "output_cut"
+
+
+class ContentRefused(ModelError):
+    """A filter of the provider's, or the model in its own words, refuses this content; asking again does not help."""
+
+    code = "content_refused"
 
 
 class BudgetReached(ModelError):

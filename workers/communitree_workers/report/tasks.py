@@ -162,7 +162,7 @@ async def write(context: UnitContext) -> Outcome:
         prompt_tokens=evidence.prompt_tokens,
     )
     try:
-        reply = await context.services.models.complete("report", request, call)
+        reply = (await context.services.models.complete("report", request, call)).whole()  # a cut report is none
         report = parse.parse_report(reply.value if reply.value is not None else reply.text, evidence, args["model"])
     except CommunitreeError as error:
         return failed(error, call.spent, **event)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from communitree_shared.contract.tables import TEXT_UNITS
-from communitree_shared.errors import CommunitreeError, CorpusNotFound, OutputCut
+from communitree_shared.errors import CommunitreeError, CorpusNotFound
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus.disk.stored_rows import rows_of
 from communitree_workers.corpus.extraction import builtin, model, spacy_pipeline
@@ -33,9 +33,7 @@ async def extract(context: UnitContext) -> Outcome:
 
     async def ask(messages: list[dict[str, str]], schema: dict[str, Any] | None) -> tuple[str, Any]:
         chat = ChatRequest(messages=messages, schema=schema, json=schema is not None)
-        reply = await context.services.models.complete("extract", chat, call)
-        if reply.finish_reason == "length":
-            raise OutputCut(f"The reply was cut off after {reply.usage.output_tokens} tokens.")
+        reply = (await context.services.models.complete("extract", chat, call)).whole()  # a cut one is read in halves
         return reply.text, reply.value
 
     row = table.to_pylist()[0]

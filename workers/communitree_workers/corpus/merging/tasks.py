@@ -103,7 +103,7 @@ async def describe(context: UnitContext) -> Outcome:
     )
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
     try:
-        reply = await context.services.models.complete("extract", ChatRequest(messages=messages), call)
+        reply = (await context.services.models.complete("extract", ChatRequest(messages=messages), call)).whole()
     except CommunitreeError as error:
         return failed(error, call.spent)
     if reply.text.strip():

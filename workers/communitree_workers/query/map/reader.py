@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from communitree_shared.errors import BadInput, ContextTooLong, UsageError
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.model.inflight import result_key
 from communitree_workers.prompts import load
 from communitree_workers.query.batches.batch import Batch, can_split, split_batch
@@ -77,8 +77,10 @@ class Reader:
             return await self._halves(batch, depth)
         self.calls += 1
         self.tries += reply.tries
-        if reply.finish_reason == "length" and depth < MAX_HALVINGS and can_split(batch):
-            return await self._halves(batch, depth)
+        if isinstance(reply, CutReply):
+            if depth < MAX_HALVINGS and can_split(batch):
+                return await self._halves(batch, depth)
+            reply = reply.whole()  # points of what nobody read to the end would pass for all
         try:
             result = parse_points(reply.value if reply.value is not None else reply.text, batch)
         except BadInput as bad:

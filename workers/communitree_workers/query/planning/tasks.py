@@ -16,7 +16,7 @@ from communitree_shared.contract.strategies import walks
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.query.batches.cutting import cut
 from communitree_workers.query.builtin.replies import rate_reply, rewrite_reply
 from communitree_workers.query.planning.again import silent
@@ -95,7 +95,9 @@ async def rewrite(context: UnitContext) -> Outcome:
         language = answer_language(request.question, options)
         messages = rewrite_messages(request.question, turns, language, options.prompts)
         reply = await context.services.models.complete("reduce", ChatRequest(messages=messages, temperature=0.0), call)
-        alone, usage = parse_rewrite(reply.text, request.question), call.spent
+        usage = call.spent
+        # Half a question asks something else: the one that was asked is better.
+        alone = request.question if isinstance(reply, CutReply) else parse_rewrite(reply.text, request.question)
     data = json.dumps({"question": alone, "usage": usage.model_dump()}, ensure_ascii=False).encode()
     await context.save(context.keys.job(context.message.job, REWRITTEN), data)
     await context.in_ledger(context.step, Step("plan-alone", "communitree.query.plan.v1", {"alone": True}))
@@ -133,7 +135,7 @@ async def rate(context: UnitContext) -> Outcome:
         for turn in range(options.selection.num_repeats):
             chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=options.seed + turn)
             try:
-                answer = await context.services.models.complete("rate", chat, call)
+                answer = (await context.services.models.complete("rate", chat, call)).whole()
             except CommunitreeError as error:
                 return failed(error, call.spent)
             value = answer.value if answer.value is not None else answer.text

@@ -126,7 +126,7 @@ class Writer:
         chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=self.options.seed)
         call = self.context.call(usd=self.question.selection.budget_usd, bulk=self.options.bulk)
         try:
-            reply = await self.context.services.models.complete("rate", chat, call)
+            reply = (await self.context.services.models.complete("rate", chat, call)).whole()
         except CommunitreeError as error:
             if error.retryable or error.code == "cancelled":
                 raise
@@ -183,8 +183,7 @@ class Writer:
             seed=self.options.seed,
             reply_words=part_words(groups, self.options.answer),
         )
-        reply = await self.context.services.models.complete("reduce", chat, self.call)
-        return reply.text
+        return (await self.context.services.models.complete("reduce", chat, self.call)).whole().text
 
     async def _stream(self, messages: list[dict[str, str]], reduced: Reduced) -> Reduced:
         """Ask for the answer, telling its pieces as they come; who follows is told when they begin again."""
@@ -198,7 +197,7 @@ class Writer:
         )  # fmt: skip
         teller = asyncio.get_running_loop().create_task(told.tell())
         try:
-            reply = await self.context.services.models.complete("reduce", chat, self.call)
+            reply = (await self.context.services.models.complete("reduce", chat, self.call)).whole()
             checked = writing.close(reply.text)
         except BaseException:
             writing.restart()  # what was told is no part of an answer
