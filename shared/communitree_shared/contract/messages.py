@@ -214,7 +214,7 @@ class StreamRequest(_Body, extra="forbid"):
 class StreamDocument(_Body, extra="forbid"):
     """A document that was put to `<tenant>/corpora/<corpus>/documents/<sha256>`."""
 
-    name: str = Field(min_length=1, max_length=1000)
+    name: str = Field(min_length=1, max_length=5000)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     size: int = Field(ge=0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from communitree.events import past
+from communitree.events import follow, past
 from communitree.recovery import dead_letters, redrive
 from communitree_shared import clock
 from communitree_shared.broker import Publisher
@@ -206,10 +206,12 @@ def test_a_job_with_more_events_than_are_kept_says_how_many_are_missing(ledger: 
     for n in range(20_500):
         ledger.event(T, "j", "answer.delta", text=f"{n}")
     publisher = Publisher(settings, ledger)
-    events = past(Jobs(settings, Store(settings), ledger, publisher), "j")
-    publisher.close()
-    lost, *kept = events
+    jobs = Jobs(settings, Store(settings), ledger, publisher)
+    lost, *kept = past(jobs, "j")
     assert lost.type == "lost"
     assert lost.fields["count"] + len(kept) == int(ledger.record(T, "j")["seq"])
     assert len(kept) >= 20_000
     assert kept[-1].fields["text"] == "20499"
+    assert next(follow(jobs, "j", after=kept[4].id)) == kept[5]
+    assert next(follow(jobs, "j", after="1-0")) == lost  # its own place is gone: so many at most
+    publisher.close()

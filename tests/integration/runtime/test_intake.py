@@ -319,7 +319,7 @@ def test_documents_of_a_list_may_not_be_more_than_are_allowed(intake: Intake) ->
 
 def test_many_documents_of_a_client_stand_in_an_object_and_can_be_resumed(intake: Intake) -> None:
     jobs = Jobs(intake.settings, intake.store, intake.ledger, intake.publisher)
-    documents = [{"name": f"{n}.txt", "sha256": f"{n:064x}", "size": 1} for n in range(1001)]
+    documents = [{"name": f"{'folder/' * 580}{n}.txt", "sha256": f"{n:064x}", "size": 1} for n in range(1001)]
     few = jobs.submit_index("few", documents[:1000], IndexOptions())
     many = jobs.submit_index("many", documents, IndexOptions(), idempotency_key="k")
     assert jobs.submit_index("many", documents, IndexOptions(), idempotency_key="k").job == many.job
