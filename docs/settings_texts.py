@@ -9,7 +9,7 @@ TEXTS: dict[str, str] = {
     "redis_certificate": "file with our certificate, where the server wants one",
     "redis_private_key": "file with its key",
     "redis_sentinel_password": "of the sentinels, where they have one of their own",
-    "s3_endpoint": "URL of the object store (`https://…` sets `S3_SECURE`), or `host:port`; unset: the embedded stack's",
+    "s3_endpoint": "URL of the object store (`https://…` sets `S3_SECURE`) or `host:port`; unset: the embedded stack's",
     "s3_access_key": "unset: the environment, the shared credentials file or the instance's role, as AWS tools do",
     "s3_secret_key": "",
     "s3_bucket": "",

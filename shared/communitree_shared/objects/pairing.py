@@ -11,6 +11,7 @@ import uuid
 import redis
 
 from communitree_shared.errors import ServerRefuses
+from communitree_shared.faults import no_conditions
 from communitree_shared.objects.keys import bucket_name
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
@@ -22,13 +23,16 @@ def check_pair(settings: Settings, store: Store, client: redis.Redis) -> None:
     """Refuse a bucket (or a prefix in it) that is not the one of the jobs in this Redis.
 
     Raises:
-        ServerRefuses: jobs in this Redis lie in another one. InfrastructureError: a server is away.
+        ServerRefuses: jobs in this Redis lie in another one, or the store knows no conditional writes.
+        InfrastructureError: a server is away.
     """
     key = bucket_name(settings.s3_prefix)
     mine = store.find(key)
     if mine is None:
         store.put_new(key, uuid.uuid4().hex.encode())
         mine = store.get(key)
+    if store.put_new(key, mine):  # the same bytes: nothing is lost where it is written over
+        raise no_conditions(settings.s3_endpoint, "the condition was passed over")
     client.set(rk.BUCKET, mine, nx=True)
     if client.get(rk.BUCKET) == mine.decode():
         return
