@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from communitree.deleting import forget
@@ -28,10 +29,22 @@ def corpora(jobs: Jobs) -> list[dict[str, Any]]:
         about = {part: result[part] for part in ("status", "counts", "coverage") if part in result}
         published = {"published": current["published"]} if "published" in current else {}
         known = {"answers_from_cache": int(hits.get(encode_name(name), 0))}
-        found.append(
-            {"name": name, "version": version, "indexing": indexing(jobs, name), **published, **about, **known}
-        )
+        found.append({"name": name, "version": version, **_indexed(jobs, name), **published, **about, **known})
     return sorted(found, key=lambda c: str(c["name"]))
+
+
+def _indexed(jobs: Jobs, corpus: str) -> dict[str, str]:
+    job = indexing(jobs, corpus)
+    if not job:
+        return {"indexing": ""}
+    return {"indexing": job, "indexing_state": jobs.ledger.record(jobs.tenant, job).get("state", "")}
+
+
+def replaced(jobs: Jobs, corpus: str, sha256s: Collection[str]) -> int:
+    """Return how many files of the published version are not among these; what a graph was made of is not looked at."""
+    version = (jobs.store.find_json(jobs.keys.current(corpus)) or {}).get("version")
+    needs = (jobs.store.find_json(jobs.keys.needs(corpus, version)) if version else None) or {}
+    return len(set(needs.get("documents", ())) - set(sha256s))
 
 
 def indexing(jobs: Jobs, corpus: str) -> str:

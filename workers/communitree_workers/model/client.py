@@ -21,6 +21,7 @@ import redis.asyncio
 from communitree_shared import clock
 from communitree_shared.contract.results import Usage
 from communitree_shared.errors import (
+    DEADLINE_HINT,
     BadInput,
     Cancelled,
     ContextTooLong,
@@ -242,7 +243,8 @@ class ModelClient:
     @staticmethod
     def _too_late(last: CallFailed | None, why: str) -> DeadlinePassed:
         words = f"The deadline passed before the model answered{f' ({why})' if why else ''}."
-        return DeadlinePassed(words if last is None else f"{words} The last try failed: {last.describe()}")
+        said = words if last is None else f"{words} The last try failed: {last.describe()}"
+        return DeadlinePassed(said, hint=DEADLINE_HINT)
 
     # -- JSON
 
