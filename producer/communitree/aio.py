@@ -94,9 +94,9 @@ class AsyncClient:
         """Return a line for each setting in which a job would differ from the corpus's published version."""
         return await asyncio.to_thread(self.sync.changed_settings, corpus, options)
 
-    async def documents(self, corpus: str) -> int:
-        """Return how many documents the published version has, which an index would replace; 0 where there is none."""
-        return await asyncio.to_thread(self.sync.documents, corpus)
+    async def replaced(self, corpus: str, gathered: Gathered) -> int:
+        """Return how many files of the published version an index of these would not have."""
+        return await asyncio.to_thread(self.sync.replaced, corpus, gathered)
 
     async def index(
         self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from communitree.deleting import forget
 from communitree_shared.errors import CorpusBusy, CorpusNotFound
 from communitree_shared.ledger.corpora import corpora, indexing
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.objects.keys import corpus_name
 
-__all__ = ["corpora", "delete", "indexing", "not_there", "refuse_busy"]
+__all__ = ["corpora", "delete", "indexing", "not_there", "refuse_busy", "replaced"]
+
+
+def replaced(jobs: Jobs, corpus: str, sha256s: Collection[str]) -> int:
+    """Return how many files of the published version are not among these; what a graph was made of is not looked at."""
+    version = (jobs.store.find_json(jobs.keys.current(corpus)) or {}).get("version")
+    needs = (jobs.store.find_json(jobs.keys.needs(corpus, version)) if version else None) or {}
+    return len(set(needs.get("documents", ())) - set(sha256s))
 
 
 def refuse_busy(jobs: Jobs, corpus: str) -> None:

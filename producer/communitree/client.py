@@ -132,10 +132,9 @@ class Client:
         chosen, _ = corpus_settings.effective(manifest, options or IndexOptions())
         return corpus_settings.changes(manifest, chosen)
 
-    def documents(self, corpus: str) -> int:
-        """Return how many documents the published version has, which an index would replace; 0 where there is none."""
-        manifest = self._jobs.manifest(corpus_name(corpus)) or {}
-        return int(manifest.get("result", {}).get("counts", {}).get("documents", 0))
+    def replaced(self, corpus: str, gathered: Gathered) -> int:
+        """Return how many files of the published version an index of these would not have."""
+        return catalogue.replaced(self._jobs, corpus_name(corpus), {d.sha256 for d in gathered.documents})
 
     def index(self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None) -> IndexResult:
         """Index a source and wait for the result: the corpus then has these documents alone (see `changes`)."""

@@ -175,6 +175,10 @@ class BudgetReached(ModelError):
     code = "budget"
 
 
+#: What helps where time was too short.
+DEADLINE_HINT = "Give it more time (--deadline), or less to read (a smaller --budget-tokens)."
+
+
 class DeadlinePassed(ModelError):
     """The job's deadline has passed."""
 

@@ -48,6 +48,11 @@ def main(argv: list[str]) -> int:
 
     try:
         kind, _ = queues_of(names)
+        if kind == "models" and all(settings.model(stage).built_in for stage in MODEL_STAGES):
+            logging.getLogger("communitree").warning(
+                "No model is set (COMMUNITREE_LLM_MODEL): this worker has nothing to do, and more of them change "
+                "nothing. The built-in model's work is that of `communitree worker cpu` (in compose: `local`)."
+            )
         handlers = Handlers()
         if kind == "cpu":
             handlers.preload()

@@ -96,7 +96,7 @@ def run(words: list[str]) -> int:
 
 def _joined(words: list[str]) -> Iterator[str]:
     skip = False
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         if skip:
             skip = False
         elif (word, following) in _OPTIONAL_VALUES:

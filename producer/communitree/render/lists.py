@@ -47,9 +47,13 @@ def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
             share(held) if isinstance(held, (int, float)) else "",
             f"{corpus.get('answers_from_cache', 0):,}",
             (corpus["version"] or "not published")
-            + (f" (job {corpus['indexing']} runs)" if corpus["indexing"] else ""),
+            + (f" (job {corpus['indexing']} {_does(corpus)})" if corpus["indexing"] else ""),
         )
     return table
+
+
+def _does(corpus: dict[str, Any]) -> str:
+    return "is queued" if corpus.get("indexing_state") == "queued" else "runs"
 
 
 def jobs_table(jobs: list[JobRow]) -> RenderableType:

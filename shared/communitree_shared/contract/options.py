@@ -48,7 +48,7 @@ class ReadOptions(_Options):
     chunk_overlap: int = Field(100, ge=0)
     chunking: Literal["tokens", "sentences"] = "sentences"
     encoding_model: str = "o200k_base"
-    text_column: str = ""
+    text_column: str | list[str] = Field("", description="of tables; TABLE=COLUMN names that of one table")
     title_column: str = ""
     id_column: str = ""
     metadata_columns: list[str] = []

@@ -26,10 +26,15 @@ def corpora(jobs: Jobs) -> list[dict[str, Any]]:
         about = {part: result[part] for part in ("status", "counts", "coverage") if part in result}
         published = {"published": current["published"]} if "published" in current else {}
         known = {"answers_from_cache": int(hits.get(encode_name(name), 0))}
-        found.append(
-            {"name": name, "version": version, "indexing": indexing(jobs, name), **published, **about, **known}
-        )
+        found.append({"name": name, "version": version, **_indexed(jobs, name), **published, **about, **known})
     return sorted(found, key=lambda c: str(c["name"]))
+
+
+def _indexed(jobs: Jobs, corpus: str) -> dict[str, str]:
+    job = indexing(jobs, corpus)
+    if not job:
+        return {"indexing": ""}
+    return {"indexing": job, "indexing_state": jobs.ledger.record(jobs.tenant, job).get("state", "")}
 
 
 def indexing(jobs: Jobs, corpus: str) -> str:

@@ -11,6 +11,7 @@ import uuid
 import redis
 
 from communitree_shared.errors import OtherBucket
+from communitree_shared.faults import no_conditions
 from communitree_shared.objects.keys import bucket_name
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
@@ -25,7 +26,9 @@ def check_pair(settings: Settings, store: Store, client: redis.Redis) -> None:
     another, or has lost what it held.
 
     Raises:
-        OtherBucket: jobs in this Redis lie in another one. InfrastructureError: a server is away.
+        OtherBucket: jobs in this Redis lie in another one.
+        ServerRefuses: the store knows no conditional writes.
+        InfrastructureError: a server is away.
     """
     key = bucket_name(settings.s3_prefix)
     known = client.get(rk.BUCKET)
@@ -34,6 +37,8 @@ def check_pair(settings: Settings, store: Store, client: redis.Redis) -> None:
         store.put_new(key, uuid.uuid4().hex.encode())
         mine = store.get(key)
     if mine is not None:
+        if store.put_new(key, mine):  # the same bytes: nothing is lost where it is written over
+            raise no_conditions(settings.s3_endpoint, "the condition was passed over")
         client.set(rk.BUCKET, mine, nx=True)
         if client.get(rk.BUCKET) == mine.decode():
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,35 @@ def redis_client(settings: Settings) -> redis.Redis:
         master: redis.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
-    return redis.Redis(host=host, port=port, **options, **found.ssl_options)
+    client = redis.Redis(host=host, port=port, **options, **found.ssl_options)
+    if found.tls:
+        client.connection_pool.connection_class = _Tls
+    return client
+
+
+class _Tls(redis.SSLConnection):
+    """Says at once that a port speaks no TLS: its server waits for the end of a line, and we for its certificate."""
+
+    def _wrap_socket_with_ssl(self, sock: socket.socket) -> Any:
+        sock.settimeout(self.socket_connect_timeout)
+        try:
+            wrapped = super()._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+            wrapped.settimeout(self.socket_timeout)
+            return wrapped
+        except (redis.RedisError, OSError):
+            if _speaks_plainly(self.host, self.port):
+                raise redis.RedisError("WRONG_VERSION_NUMBER: this port speaks no TLS") from None
+            raise
+
+
+def _speaks_plainly(host: str, port: int) -> bool:
+    """Say whether a Redis answers on a port without TLS."""
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(1) in {b"+", b"-"}
+    except OSError:
+        return False
 
 
 class _Sentinels(redis.sentinel.Sentinel):

@@ -270,8 +270,9 @@ async def test_a_deadline_ends_a_call_that_hangs(provider: FakeProvider, client:
 
 async def test_the_deadline_names_the_last_failure(provider: FakeProvider, client: ModelClient) -> None:
     provider.behaviour = Behaviour(rate_429=1.0, retry_after=30.0)
-    with pytest.raises(DeadlinePassed, match="Rate limit reached"):
+    with pytest.raises(DeadlinePassed, match="Rate limit reached") as late:
         await client.complete("map", ask(), CallContext(deadline=time.time() + 5))
+    assert "--deadline" in late.value.hint
 
 
 async def test_a_try_has_its_own_time_limit(provider: FakeProvider) -> None:

@@ -285,3 +285,17 @@ def _cpu_seconds(*words: str) -> float:
     assert started(*words).returncode == 0
     after = os.times()
     return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+def test_the_command_alone_shows_its_help_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    said = capsys.readouterr()
+    assert "index" in said.out
+    assert "Traceback" not in said.err
+
+
+def test_a_column_of_a_table_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("abstract\nx\n")
+    given = ["index", str(tmp_path), "--corpus", "c", "--text-column", "body", "--text-column", "b.csv=abstract"]
+    assert main(given) == 2
+    assert "--text-column b.csv=…: there is no file 'b.csv'" in capsys.readouterr().err

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 
 from communitree_shared import clock
 from communitree_shared.contract.results import Usage
-from communitree_shared.errors import Cancelled, ContentRefused, ContextTooLong, DeadlinePassed, ModelError, PromptCut
+from communitree_shared.errors import (
+    DEADLINE_HINT,
+    Cancelled,
+    ContentRefused,
+    ContextTooLong,
+    DeadlinePassed,
+    ModelError,
+    PromptCut,
+)
 from communitree_shared.settings import ModelSettings
 from communitree_shared.tokens import TOKENS_A_WORD
 from communitree_workers.model import ladder, remedies, wire
@@ -217,7 +225,8 @@ class Caller:
     @staticmethod
     def _too_late(last: CallFailed | None, why: str) -> DeadlinePassed:
         words = f"The deadline passed before the model answered{f' ({why})' if why else ''}."
-        return DeadlinePassed(words if last is None else f"{words} The last try failed: {last.describe()}")
+        said = words if last is None else f"{words} The last try failed: {last.describe()}"
+        return DeadlinePassed(said, hint=DEADLINE_HINT)
 
 
 def _estimate(endpoint: Endpoint, request: ChatRequest) -> Usage:

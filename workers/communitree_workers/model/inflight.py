@@ -18,7 +18,7 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from communitree_shared import clock
-from communitree_shared.errors import BudgetReached, Cancelled, DeadlinePassed
+from communitree_shared.errors import DEADLINE_HINT, BudgetReached, Cancelled, DeadlinePassed
 from communitree_workers.model.chat import CallContext, CutReply
 from communitree_workers.model.together import Together
 
@@ -189,4 +189,4 @@ def _still_wanted(context: CallContext | None) -> None:
     if context.is_cancelled():
         raise Cancelled("The job was cancelled.")
     if context.deadline is not None and clock.now() >= context.deadline:
-        raise DeadlinePassed("The deadline passed while an equal call was under way.")
+        raise DeadlinePassed("The deadline passed while an equal call was under way.", hint=DEADLINE_HINT)

@@ -37,6 +37,7 @@ from communitree_shared.redis_server.connect import check_server, redis_client, 
 from communitree_shared.settings import Settings
 from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
+from communitree_workers.runtime.deaths import cause_of_death
 from communitree_workers.runtime.envelope import NEWER, fault_of, members_of
 from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of, watch_ack
 from communitree_workers.runtime.heartbeat import Heartbeat
@@ -278,7 +279,7 @@ class Main:
             with contextlib.suppress(InfrastructureError):  # then its lease runs out
                 self.ledger.give_back(
                     tenant, job, stage, unit, delay_s=0, refund=away, owner=f"{self.worker.token}:{pid}",
-                    why=f"its worker process died: {exception}"[:300],
+                    why=cause_of_death(exception),
                 )  # fmt: skip
 
     def stop_ended(self, lost: list[str]) -> None:

@@ -155,6 +155,15 @@ def test_parquet():
     assert [p.reason for p in problems] == ["empty"]
 
 
+def test_a_column_may_be_named_for_one_table():
+    given = ["body", "sub/a.csv=abstract", "b.csv=notes"]
+    for name, header in (("sub/a.csv", "abstract,body"), ("x/b.csv", "notes,abstract"), ("c.csv", "body,abstract")):
+        documents, problems = read((name, f"{header}\nyes,no"), text_column=given)
+        assert ([d.text for d in documents], problems) == (["yes"], [])
+    documents, _ = read(("t.jsonl", '{"a=b": "yes", "text": "no"}'), text_column="a=b")
+    assert [d.text for d in documents] == ["yes"]
+
+
 def test_named_columns_win():
     documents, _ = read(("t.jsonl", '{"text": "no", "body": "yes", "h": "T"}'), text_column="body", title_column="h")
     assert texts(documents) == [("T", "yes")]

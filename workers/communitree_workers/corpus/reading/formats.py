@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from communitree_shared.contract.options import ReadOptions
+from communitree_shared.contract.text_columns import text_column_of
 from communitree_shared.errors import InfrastructureError
 from communitree_workers.corpus.reading import office, plain_text, records
 from communitree_workers.corpus.reading.documents import Document, Problem, Source
@@ -57,7 +58,8 @@ def _read(source: Source, options: ReadOptions) -> Iterator[Document | Problem]:
         yield Problem(source.name, "empty", "the file is empty")
         return
     try:
-        yield from reader(source, options)
+        own = text_column_of(options.text_column, source.name)
+        yield from reader(source, options.model_copy(update={"text_column": own}))
     except InfrastructureError:  # the store is away, not the file bad: the whole is read again later
         raise
     except ImportError as error:

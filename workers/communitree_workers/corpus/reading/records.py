@@ -58,7 +58,7 @@ def read_json(source: Source, options: ReadOptions) -> Iterator[Document | Probl
         return
     with wrapper:
         value = orjson.loads(wrapper.read())
-    if isinstance(value, dict) and not _column(value, options.text_column, TEXT_COLUMNS):
+    if isinstance(value, dict) and not _column(value, str(options.text_column), TEXT_COLUMNS):
         lists = [v for _, v in sorted(value.items()) if isinstance(v, list) and v]
         value = lists[0] if len(lists) == 1 else value
     values = value if isinstance(value, list) else [value]
@@ -70,10 +70,10 @@ def read_parquet(source: Source, options: ReadOptions) -> Iterator[Document | Pr
     with source.open() as stream:
         file = pq.ParquetFile(stream)
         names = file.schema_arrow.names
-        wanted = {options.text_column, options.title_column, options.id_column, *options.metadata_columns}
+        wanted = {str(options.text_column), options.title_column, options.id_column, *options.metadata_columns}
         wanted |= {n for n in names if n.lower() in (*TEXT_COLUMNS, *TITLE_COLUMNS)}
         columns = [n for n in names if n in wanted]
-        if not _column(dict.fromkeys(names), options.text_column, TEXT_COLUMNS):
+        if not _column(dict.fromkeys(names), str(options.text_column), TEXT_COLUMNS):
             yield _no_text(source, options, names, None)
             return
         batches = (batch.to_pylist() for batch in file.iter_batches(batch_size=256, columns=columns))
@@ -94,7 +94,7 @@ def _rows(
             message = str(row) if isinstance(row, ValueError) else f"a row must be an object, not {type(row).__name__}"
             yield Problem(source.name, "bad_row", message, row=place)
             continue
-        column = _column(row, options.text_column, TEXT_COLUMNS)
+        column = _column(row, str(options.text_column), TEXT_COLUMNS)
         if not column:
             yield _no_text(source, options, list(row), place)
             if not any_text:
@@ -122,7 +122,7 @@ def _column(row: Mapping[str, Any], wanted: str, candidates: tuple[str, ...]) ->
 
 
 def _no_text(source: Source, options: ReadOptions, names: list[Any], row: int | None) -> Problem:
-    tried = options.text_column or " or ".join(TEXT_COLUMNS)
+    tried = str(options.text_column) or " or ".join(TEXT_COLUMNS)
     message = f"no column named {tried}; there are: {', '.join(map(str, names[:30]))}. Name one with text_column."
     return Problem(source.name, "no_text_column", message, row=row)
 

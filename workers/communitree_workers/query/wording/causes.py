@@ -32,6 +32,8 @@ _CHINESE = [
         (r"The model's reply holds no points: (.*)", "模型的回复里没有要点：“{0}”"),
         (r"The job's budget does not allow another call \((.*) spent\)", "任务的预算不够再调用一次（已用 {0}）"),
         (r"The job was cancelled", "任务已取消"),
+        (r"its worker process ran out of memory.*", "处理它的进程内存不足"),
+        (r"its worker process was killed.*", "处理它的进程被强行终止（多半是内存不足）"),
         (r"its worker died each time", "处理它的进程每次都中途退出"),
         (r"The model's reply holds no score that can be read", "模型的回复里没有可读的评分"),
         (r"The model condensed the points to nothing", "模型把要点归纳成了空白"),
