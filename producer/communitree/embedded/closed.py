@@ -11,12 +11,14 @@ import ssl
 from collections.abc import Iterable
 
 #: The greetings of HTTP/1 and of gRPC (HTTP/2: its preface and empty settings).
-_GREETINGS = (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+_GREETINGS = (b"GET / HTTP/1.0\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
 
 #: What Go's HTTPS servers say to a request without TLS.
 _WANTS_TLS = b"Client sent an HTTP request to an HTTPS server"
 
 _ALERT = 0x15  # the first byte of a TLS record that ends a connection
+
+_SETTINGS = b"\4"  # the kind, in the fourth byte, of the frame with which a gRPC server begins
 
 _PATIENCE = 5.0
 
@@ -47,7 +49,7 @@ def _says(port: int, greeting: bytes, tls: ssl.SSLContext | None) -> bool:
         link = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)
         with tls.wrap_socket(link) if tls else link as speaking:
             speaking.sendall(greeting)
-            while len(reply) < 1024 and (more := speaking.recv(4096)):
+            while reply[3:4] != _SETTINGS and (more := speaking.recv(4096)):
                 reply += more
     except TimeoutError:
         return True

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Any
 
+from communitree.embedded import weed
 from communitree.embedded.servers import Endpoints
 from communitree_shared.errors import CommunitreeError, InfrastructureError, OtherBucket
 from communitree_shared.settings import Settings
@@ -28,6 +29,9 @@ class Lookout:
     def __init__(self, settings: Settings, endpoints: Endpoints) -> None:
         self._settings = endpoints.into(settings)
         self._stopped = threading.Event()
+        self._probe = weed.Probe(
+            endpoints.s3_endpoint, endpoints.s3_access_key, endpoints.s3_secret_key, settings.s3_bucket
+        )
         self._since: dict[str, float] = {}
         self.lost = ""  # why, once it is
 
@@ -63,15 +67,17 @@ class Lookout:
         except OtherBucket as error:
             return "gone", error.message
         except (InfrastructureError, KeyError) as error:
-            return self._without_name(store, str(error))
+            return self._without_name(str(error))
         except (CommunitreeError, redis.RedisError, OSError):
             pass  # away: the supervisor starts it again
         return "", ""
 
-    def _without_name(self, store: Any, why: str) -> tuple[str, str]:
+    def _without_name(self, why: str) -> tuple[str, str]:
+        from communitree_shared.faults import S3_FAULTS
+
         try:
-            there = store.has_bucket()
-        except CommunitreeError:
+            there = self._probe.has_bucket()
+        except S3_FAULTS:
             return "", ""
         bucket = self._settings.s3_bucket
         if not there:

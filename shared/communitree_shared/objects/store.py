@@ -83,10 +83,6 @@ class Store:
         self._region = settings.s3_region
         self._proofs = Proofs()
 
-    def has_bucket(self) -> bool:
-        """Return whether there is a bucket."""
-        return bool(self._call("bucket", lambda: self._client.bucket_exists(self.bucket)))
-
     def ensure_bucket(self) -> None:
         """Create the bucket where it is missing and may be made."""
 
