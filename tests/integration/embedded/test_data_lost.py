@@ -13,11 +13,11 @@ from communitree.embedded import certificate, weed
 from communitree.embedded.discover import discover
 from communitree.embedded.lookout import Lookout
 from communitree.embedded.servers import Servers
-from communitree_shared.connect import redis_client
 from communitree_shared.errors import OtherBucket
-from communitree_shared.pairing import check_pair
+from communitree_shared.objects.pairing import check_pair
+from communitree_shared.objects.store import Store
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
-from communitree_shared.store import Store
 from support import stranger
 from support.stack import Stack, running_stack
 
