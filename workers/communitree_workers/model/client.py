@@ -294,10 +294,6 @@ class ModelClient:
 
     # -- endpoints and watching
 
-    def model_settings(self, stage: ModelStage) -> ModelSettings:
-        """Return the settings of a stage, read once."""
-        return self._endpoint(stage).settings
-
     def _endpoint(self, stage: ModelStage) -> Endpoint:
         endpoint = self._endpoints.get(stage)
         if endpoint is None:

@@ -64,11 +64,6 @@ def _lines(text: str) -> list[str]:
     return list(filter(None, map(str.strip, text.splitlines() if rare else text.split("\n"))))
 
 
-def unflatten(text: str) -> str:
-    """Return the paragraphs of a flattened text, one empty line between."""
-    return "\n\n".join(part.strip() for part in text.split(BREAK))
-
-
 def cell(text: str, delimiter: str = DEFAULT_DELIMITER) -> str:
     """Return a text as one cell, quoted as in CSV where it holds a character of the delimiter or a quote."""
     flat = flatten(text)
