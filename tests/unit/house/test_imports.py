@@ -16,9 +16,10 @@ SHARED, PRODUCER, WORKERS = "communitree_shared", "communitree", "communitree_wo
 STAGES = {"corpus", "cluster", "report", "query"}
 #: What reads the work of several stages: publishing and looking compose them, the registry lists their tasks.
 COMPOSERS = {"publish", "look", "runtime"}
-#: The thin shell: what runs tasks, and in each stage the tasks and what takes a task's context. The rest is pure.
+#: The thin shell: what runs tasks, and in each stage the modules that take a task's context. The rest is pure.
 SHELL = re.compile(r"^communitree_workers\.(__main__|runtime|model|publish|look)(\.|$)")
-CONTEXT = "communitree_workers.runtime.context"
+#: What a task takes, and what a table of tasks is made of.
+TAKEN = ("communitree_workers.runtime.context", "communitree_workers.runtime.runner")
 OUTSIDE = {"celery", "kombu", "redis", "minio", "aiohttp", "urllib3", "requests", "http", "socket", "prometheus_client"}
 OUTSIDE_OURS = {f"{SHARED}.{name}" for name in ("broker", "redis_server", "objects.store", "ledger")}
 CELERY = {f"{SHARED}.broker", f"{WORKERS}.runtime.consume"}
@@ -51,9 +52,7 @@ def stage_of(name: str) -> str:
 def shell() -> frozenset[str]:
     """Return the names of the shell's modules."""
     return frozenset(
-        m.name
-        for m in named(WORKERS)
-        if SHELL.match(m.name) or m.name.endswith(".tasks") or any(t.startswith(CONTEXT) for t in m.imports)
+        m.name for m in named(WORKERS) if SHELL.match(m.name) or any(t.startswith(TAKEN) for t in m.imports)
     )
 
 
