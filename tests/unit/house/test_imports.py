@@ -16,7 +16,7 @@ SHARED, PRODUCER, WORKERS = "communitree_shared", "communitree", "communitree_wo
 STAGES = {"corpus", "cluster", "report", "query"}
 #: What reads the work of several stages: publishing and looking compose them, the registry lists their tasks.
 COMPOSERS = {"publish", "look", "runtime"}
-#: The thin shell: what runs tasks, and in each stage the tasks and what takes a task's context. The rest is pure.
+#: The thin shell: what runs tasks, and in each stage the modules that take a task's context. The rest is pure.
 SHELL = re.compile(r"^communitree_workers\.(__main__|runtime|model|publish|look)(\.|$)")
 #: What a task takes, and what a table of tasks is made of.
 TAKEN = ("communitree_workers.runtime.context", "communitree_workers.runtime.runner")

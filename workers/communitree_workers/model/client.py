@@ -23,7 +23,7 @@ from communitree_shared.errors import (
     OutputCut,
     UsageError,
 )
-from communitree_shared.settings import MODEL_STAGES, ModelSettings, ModelStage, Settings
+from communitree_shared.settings import MODEL_STAGES, ModelStage, Settings
 from communitree_workers.model import ladder, remedies, reply
 from communitree_workers.model.calling import Answered, Caller, guess_tokens
 from communitree_workers.model.chat import CallContext, ChatRequest, CutReply, Message, Reply, WholeReply
@@ -189,10 +189,6 @@ class ModelClient:
         return endpoint
 
     # -- endpoints and watching
-
-    def model_settings(self, stage: ModelStage) -> ModelSettings:
-        """Return the settings of a stage, read once."""
-        return self._endpoint(stage).settings
 
     def _endpoint(self, stage: ModelStage) -> Endpoint:
         endpoint = self._endpoints.get(stage)

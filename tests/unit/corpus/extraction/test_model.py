@@ -7,7 +7,6 @@ from communitree_shared.errors import ModelError, OutputCut
 from communitree_workers.corpus.extraction.model import (
     CLAIMS_SCHEMA,
     GRAPH_SCHEMA,
-    PROMPTS,
     describe_messages,
     extract_unit,
     graph_messages,
@@ -132,4 +131,3 @@ def test_the_schema_is_closed_as_strict_endpoints_demand():
     item = GRAPH_SCHEMA["properties"]["entities"]["items"]
     assert item["required"] == ["title", "type", "description"]
     assert item["additionalProperties"] is False
-    assert set(PROMPTS) == {"extract", "gleaning", "claims", "describe"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -200,7 +201,7 @@ def brief(evidence: Evidence, language: str) -> Report:
     """A report as short as a model's would be."""
     report = write_report(evidence, language)
     text = f"# {report.title}\n\nShort."
-    return Report.from_dict({**report.as_dict(), "summary": "Short.", "findings": [], "full_content": text})
+    return replace(report, summary="Short.", findings=[], full_content=text)
 
 
 def test_all_internal_relationships_and_claims_are_candidates(clique: Tables) -> None:

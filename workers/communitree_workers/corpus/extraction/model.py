@@ -17,9 +17,7 @@ from communitree_workers.corpus.extraction.titles import unify
 from communitree_workers.prompts import language_name, load
 from communitree_workers.text.sentences import sentence_spans
 
-#: Prompts of this stage, by the name under which a caller may replace them.
-PROMPTS = ("extract", "gleaning", "claims", "describe")
-#: Those that a text unit's result depends on.
+#: Prompts that a text unit's result depends on, by the name under which a caller may replace them.
 ASKED = ("extract", "gleaning", "claims")
 #: Part of a unit's identity: a new version extracts again.
 VERSION = "1"

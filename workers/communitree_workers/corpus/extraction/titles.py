@@ -29,9 +29,3 @@ def unify(title: str) -> str:
 def entity_id(key: str) -> str:
     """Return the id of the entity with this unified title: 32 hexadecimal digits."""
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def relationship_id(one: str, other: str) -> str:
-    """Return the id of the relationship between two entities, whatever its direction."""
-    lower, higher = sorted((one, other))
-    return hashlib.sha256(f"{lower}|{higher}".encode()).hexdigest()[:32]

@@ -14,6 +14,7 @@ from communitree_workers.corpus.text_units.language import language_of
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.tables import io
 from communitree_workers.tables.handover import Extraction
+from communitree_workers.text.language import language_of
 
 CLUSTER = Step("cluster", "communitree.corpus.cluster.v1")
 

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from communitree_workers.corpus.extraction.candidates import VERB
-from communitree_workers.corpus.extraction.shards import FlatShards, Shard, coded, commonest
+from communitree_workers.corpus.extraction.shards import Shard
 from communitree_workers.corpus.extraction.titles import entity_id
 from communitree_workers.corpus.merging.descriptions import describe
+from communitree_workers.corpus.merging.flat_shards import FlatShards, coded, commonest
 from communitree_workers.corpus.merging.graph import Graph, Ints, hex_column, slices, unique_pairs
 from communitree_workers.corpus.merging.pairs import weighed_pairs
 from communitree_workers.corpus.merging.vocabulary import choose

@@ -150,6 +150,7 @@ def _named(number: Ints, names: pa.Array) -> pa.Array:
 
 
 def _edge_ids(graph: Graph) -> pa.Array:
+    """Return hashes of both ends' ids, whatever the direction."""
     names = [identity.encode() for part in slices(graph.ids) for identity in part.to_pylist()]
 
     def made() -> Iterator[str]:
@@ -157,7 +158,7 @@ def _edge_ids(graph: Graph) -> pa.Array:
             a, b = (ends[start : start + _SLICE].tolist() for ends in (graph.edge_a, graph.edge_b))
             for one, other in zip(a, b, strict=True):
                 lower, higher = sorted((names[one], names[other]))
-                yield hashlib.sha256(lower + b"|" + higher).hexdigest()[:32]  # as `titles.relationship_id`
+                yield hashlib.sha256(lower + b"|" + higher).hexdigest()[:32]
 
     return hex_column(made())
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_workers.corpus.disk.runs import HELD, Runs
@@ -37,8 +36,6 @@ _EDGES = pa.schema([("a", _DIGEST), ("b", _DIGEST), ("description", pa.string())
 _CLAIM_ROWS = pa.schema(
     [("subject", _DIGEST), ("object", _DIGEST), ("unit", pa.int64()), *((n, pa.string()) for n in CLAIM_WORDS)]
 )
-
-Hashes = NDArray[np.uint64]
 
 
 def unite(results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], held: int = HELD) -> Graph:

@@ -23,11 +23,11 @@ from communitree_workers.corpus.extraction.units import TextUnits, extraction_un
 from communitree_workers.corpus.graph_import.tasks import import_graph
 from communitree_workers.corpus.reading.formats import read_documents
 from communitree_workers.corpus.reading.uploads import odd_encodings, sources
-from communitree_workers.corpus.text_units.language import Samples
 from communitree_workers.corpus.text_units.tables import ingest_into
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.tables.handover import Extraction
 from communitree_workers.tables.io import TableFile
+from communitree_workers.text.language import Samples
 
 MERGE = Step("merge", "communitree.corpus.merge.v1")
 

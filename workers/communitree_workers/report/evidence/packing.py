@@ -85,7 +85,6 @@ class Packed:
     titles: list[int] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     left: int = 0
-    all_rows: bool = False
 
 
 def pack(problem: Problem) -> Packed:
@@ -94,9 +93,7 @@ def pack(problem: Problem) -> Packed:
     room = problem.room - sum(problem.heads[kind] for kind in kinds)
     total = sum(int(problem.costs[kind].sum()) for kind in kinds)
     if total <= room:
-        return Packed(
-            {kind: np.ones(len(problem.costs[kind]), bool) for kind in KINDS}, left=room - total, all_rows=True
-        )
+        return Packed({kind: np.ones(len(problem.costs[kind]), bool) for kind in KINDS}, left=room - total)
     if any(child.report is not None for child in problem.children):
         return _substitute(problem, room - problem.heads["reports"])
     packed = Packed(_none(problem), left=room)

@@ -1,4 +1,4 @@
-from communitree_workers.corpus.text_units.language import Samples, language_of
+from communitree_workers.text.language import Samples, language_of
 
 ENGLISH = "The council met at the harbour in the evening."
 CHINESE = "王晓明在上海的公司工作了很多年。"
