@@ -87,8 +87,9 @@ class CallCache:
     ) -> tuple[Any, bool]:  # fmt: skip
         """Return a key's value, and whether it was made elsewhere.
 
-        The value is JSON; None is never stored, nor a reply that was cut. An error of `compute` is stored neither: those of this process who wait
-        get it too, unless it was the caller's own end (cancel, deadline, budget), then one of them computes.
+        The value is JSON; None is never stored, nor a reply that was cut. An error of `compute` is stored neither:
+        those of this process who wait get it too, unless it was the caller's own end (cancel, deadline, budget), then
+        one of them computes.
 
         `ttl`: seconds. `enabled` False: compute, look nothing up. `context`: whose cancel and deadline end the wait.
         """
