@@ -110,8 +110,8 @@ EXPECTED: dict[str, tuple[str, str]] = {
     "choice_error": ("ModelError", "3"),
     "stream_error": ("ModelError", "3"),
     "stream_no_end": ("ModelError", "3"),
-    "refusal": ("ContentRefused", "1"),
-    "refusal_chinese": ("ContentRefused", "1"),
+    "refusal": ("ContentRefused", "2 1 1"),  # JSON is asked for once more
+    "refusal_chinese": ("ContentRefused", "2 1 1"),
     "fenced": ("whole", "1"),
     "in_an_object": ("whole", "1"),
     "too_long": ("ContextTooLong", "1"),

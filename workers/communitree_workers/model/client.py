@@ -127,6 +127,7 @@ class ModelClient:
         again = _again(request, cut.part, _prompt("go_on"))
         try:
             second = await self._call(endpoint, again, context)
+            _not_refused(second)
         except ModelError as error:
             _log.info("the call that was to go on with a reply failed: %s", error.message)
             return cut
@@ -158,7 +159,6 @@ class ModelClient:
         try:
             found = _read(first, endpoint)
         except BadInput:
-            _not_refused(first)
             if ending(first.raw.reason) is Ending.CUT:
                 return CutReply(part=first.raw.text, why=_why(first), **_told(first, endpoint))
             found = None
@@ -169,10 +169,15 @@ class ModelClient:
             second = await self._call(endpoint, again, context)
         except ModelError as error:  # no money or no time left for it, or the endpoint fails: the text is still there
             _log.info("the repair call failed: %s", error.message)
+            if found is None:
+                _not_refused(first)
             return found or WholeReply(text=first.raw.text, **_told(first, endpoint))
         try:
             better = _read(second, endpoint)
         except BadInput:
+            if found is None:
+                _not_refused(first)
+                _not_refused(second)
             better = found or WholeReply(text=first.raw.text, **_told(first, endpoint))
         if isinstance(better, CutReply) and found is not None and better.held is None:
             better = found

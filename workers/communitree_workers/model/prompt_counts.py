@@ -20,7 +20,7 @@ SHORTEST = 700
 #: A server's count may be this share of what is expected of it, and be right.
 FAR_BELOW = 0.75
 #: The least share of our own count that any tokeniser in use needs, by script: before anything was learned.
-_LEAST = {"latin": 0.6, "other": 0.3}
+_LEAST = {"latin": 0.7, "other": 0.3}
 #: Good calls before their ratio counts, and how many of them are kept.
 _ENOUGH, _MOST = 3, 60
 #: Earlier prompts of an endpoint that are kept for their beginnings.

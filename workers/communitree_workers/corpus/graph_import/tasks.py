@@ -10,7 +10,6 @@ from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.graph_import.read import read_graph
 from communitree_workers.corpus.reading.uploads import listed, uploaded
-from communitree_workers.corpus.text_units.language import language_of
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.tables import io
 from communitree_workers.tables.handover import Extraction
