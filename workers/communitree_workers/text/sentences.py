@@ -39,6 +39,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
 def _goes_on(text: str, match: re.Match[str]) -> bool:
     following = _NEXT.search(text, match.end())
     if following is None or "\n\n" in text[match.end() : following.start()]:

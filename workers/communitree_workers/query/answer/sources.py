@@ -46,7 +46,6 @@ class FindingSources:
         reports = tables[COMMUNITY_REPORTS]
         self._row = {c: i for i, c in enumerate(reports["community"].to_pylist())}
         self._findings = reports["findings"]
-        self._summaries = reports["summary"]
 
         self._entities = _Titles(tables[ENTITIES], "title")
         self._relationships = _Titles(tables[RELATIONSHIPS], "source", "target")
