@@ -32,7 +32,6 @@ from communitree_shared.tokens import count, encoding
 from communitree_workers.query.batches import cutting
 from communitree_workers.query.batches.frame import Frame, static_tokens
 from communitree_workers.query.batches.packing import make_batches
-from communitree_workers.query.batches.rows import report_rows
 from communitree_workers.query.selection.coverage import fewest_tokens
 from communitree_workers.query.selection.cut import cut
 from communitree_workers.query.view.blocks import build_blocks
@@ -40,7 +39,7 @@ from communitree_workers.query.view.cells import default_tokens, rank_cell, weig
 from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.runtime.cache import Cache
 from support.questions import question_of, select
-from support.views import TreeShape, view_of
+from support.views import TreeShape, report_rows, view_of
 
 WORDS = [
     "harbour",

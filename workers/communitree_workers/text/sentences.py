@@ -48,6 +48,11 @@ def clip(text: str, limit: int) -> str:
     return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:，；：、") + "…"
 
 
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
 def _goes_on(text: str, match: re.Match[str]) -> bool:
     following = _NEXT.search(text, match.end())
     if following is None or "\n\n" in text[match.end() : following.start()]:

@@ -15,7 +15,6 @@ from communitree_workers.query.answer.citations import Resolver
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.batches.frame import Frame, static_tokens
 from communitree_workers.query.batches.packing import make_batches
-from communitree_workers.query.batches.rows import report_rows
 from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.map.prompt import map_messages
 from communitree_workers.query.map.reply import at_limit, parse_points
@@ -23,7 +22,7 @@ from communitree_workers.query.points.gathering import gather_points
 from communitree_workers.query.reduce.rounds import plan_reduce
 from communitree_workers.query.wording.length import words
 from support.questions import select
-from support.views import TreeShape, view_of
+from support.views import TreeShape, report_rows, view_of
 
 FACTS = {i: f"The vault of ward {i} holds {i * 37 + 11} sealed ledgers." for i in range(200)}
 VIEW = view_of(TreeShape((-1,) * 200, (1,) * 200, tuple(1 + i for i in range(200))))

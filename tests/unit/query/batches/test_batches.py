@@ -16,7 +16,7 @@ from communitree_shared.tokens import count
 from communitree_workers.query.batches.batch import Batch, can_split, split_batch
 from communitree_workers.query.batches.frame import Frame, static_tokens
 from communitree_workers.query.batches.packing import iter_batches, make_batches, spans
-from communitree_workers.query.batches.rows import Row, header, report_rows
+from communitree_workers.query.batches.rows import Row, header
 from communitree_workers.query.map.prompt import map_messages
 from communitree_workers.query.view.cells import (
     cell,
@@ -27,7 +27,7 @@ from communitree_workers.query.view.cells import (
     split_line,
     weight_cell,
 )
-from support.views import TreeShape, view_of
+from support.views import TreeShape, report_rows, view_of
 
 HARM = [
     '"',

@@ -17,10 +17,9 @@ from communitree_shared.objects.keys import Keys
 from communitree_shared.tokens import count
 from communitree_workers.query.batches import cutting
 from communitree_workers.query.batches.batch import Batch, CutBatch
-from communitree_workers.query.batches.rows import report_rows
 from communitree_workers.runtime.cache import Cache
 from support.questions import question_of
-from support.views import TreeShape, view_of
+from support.views import TreeShape, report_rows, view_of
 
 N = 400
 TEXTS = [

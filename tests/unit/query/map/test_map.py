@@ -16,7 +16,6 @@ from communitree_workers.query.map.outcome import MapPoint, MapResult, joined
 from communitree_workers.query.map.prompt import map_messages, map_schema
 from communitree_workers.query.map.reply import at_limit, parse_points
 from communitree_workers.query.wording.length import words
-from communitree_workers.query.wording.scores import read_score
 
 BATCH = Batch(
     kind="reports", context_name="Reports", delimiter="|", columns=["id", "title", "content"],
@@ -201,9 +200,3 @@ def test_halves_add_up() -> None:
     assert [p.text for p in both.points] == ["a", "b"]
     assert both.overview == {1: 15, 2: 20}
     assert (both.repaired, both.words) == (3, 9)
-
-
-def test_read_score_says_what_it_mended() -> None:
-    assert read_score(5) == (5.0, False)
-    assert read_score("5") == (5.0, True)
-    assert read_score(True) == (None, True)

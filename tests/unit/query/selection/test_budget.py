@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from communitree_shared.contract.options import BatchOptions, QueryOptions, SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_workers.query.selection.choice import is_cut
 from communitree_workers.query.selection.cut import cut
 from communitree_workers.query.selection.select import must_read
 from communitree_workers.query.view.costs import costs
 from support.questions import plan, select
 from support.shapes import shapes
-from support.views import TreeShape, all_cuts, view_of
+from support.views import TreeShape, all_cuts, is_cut, view_of
 
 
 def ancestors(shape: TreeShape, node: int) -> set[int]:

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.errors import UsageError
-from communitree_workers.query.selection.choice import is_cut
 from communitree_workers.query.selection.coverage import _exact, fewest_tokens, lagrange
 from support.questions import select
 from support.shapes import shapes
-from support.views import TreeShape, all_antichains, view_of
+from support.views import TreeShape, all_antichains, is_cut, view_of
 
 #: Roots {A,B,C}, {D}; then {A,B}, {C}, {D}; then {A}, {B}.
 EXAMPLE = TreeShape((-1, -1, 0, 0, 1, 2, 2), (10,) * 7, (0, 0, 0, 1, 1, 1, 1))

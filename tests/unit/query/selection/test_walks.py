@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.errors import UsageError
 from communitree_workers.query.planning.rating import parse_ratings, rate_messages, rate_schema, vote
-from communitree_workers.query.selection.choice import Selected, is_cut
+from communitree_workers.query.selection.choice import Selected
 from communitree_workers.query.selection.dynamic import Dynamic
 from communitree_workers.query.selection.relevant import Relevant
 from communitree_workers.query.selection.select import must_read
@@ -22,7 +22,7 @@ from communitree_workers.query.selection.walk import Walk, Why
 from communitree_workers.query.view.corpus_view import CorpusView
 from support.questions import dynamic, question_of, relevant
 from support.shapes import shapes
-from support.views import TreeShape, view_of
+from support.views import TreeShape, is_cut, view_of
 
 Rate = Callable[[int], float | None]
 #: Two roots; the first has two children with two leaves each, the second two leaves.

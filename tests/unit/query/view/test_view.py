@@ -12,13 +12,12 @@ import pytest
 from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_shared.tokens import count
-from communitree_workers.query.batches.rows import report_rows
 from communitree_workers.query.view.building import CorpusView, build_view
 from communitree_workers.query.view.corpus_view import FORMAT, gather
-from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.tables.io import Tables, from_rows
 from support.questions import select
 from support.trees import Shape, corpus
+from support.views import report_rows
 
 
 def with_reports(tables: Tables, **changes: Any) -> Tables:
@@ -140,17 +139,6 @@ def test_the_overview_keeps_its_tokens_and_cannot_be_taken_for_the_table() -> No
         assert all(f"[{id}] " in text for id in anchors)
         assert not any(line[:1].isdigit() for line in text.splitlines())
     assert anchors
-
-
-def test_the_lexicon_scores_like_bm25() -> None:
-    lexicon = Lexicon.build([["a", "b"], ["a", "a", "c"], ["d"]])
-    assert lexicon.frequency("a") == 2
-    assert lexicon.frequency("zzz") == 0
-    assert lexicon.holders("a").tolist() == [0, 1]
-    scores = lexicon.scores(["a", "zzz"])
-    assert scores[2] == 0
-    assert (scores[:2] > 0).all()
-    assert lexicon.scores(["d"])[2] > scores.max()
 
 
 def test_gathering_rows_of_a_csr() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from communitree_shared.tokens import count, truncate
 from communitree_workers.query.batches.rows import Row
 from communitree_workers.query.view.cells import BREAK, cell, split_line
-from communitree_workers.text.sentences import sentence_spans
+from communitree_workers.text.sentences import sentences
 
 #: Tokens of a seam between two pieces, with what it may cost the words beside it.
 _SEAM = 4
@@ -45,9 +45,8 @@ def _pieces(content: str, room: int, encoding: str) -> list[str]:
 def _small(paragraph: str, room: int, encoding: str) -> list[str]:
     if _cost(paragraph, encoding) <= room:
         return [paragraph]
-    sentences = [paragraph[a:b] for a, b in sentence_spans(paragraph)] or [paragraph]
     out: list[str] = []
-    for sentence in _fill(sentences, room, " ", encoding):
+    for sentence in _fill(sentences(paragraph) or [paragraph], room, " ", encoding):
         rest = sentence
         while _cost(rest, encoding) > room:
             limit, part = room, ""

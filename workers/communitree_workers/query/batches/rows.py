@@ -114,11 +114,6 @@ class ReportRows:
         return out
 
 
-def report_rows(view: CorpusView, ids: Sequence[int], contents: Texts, options: BatchOptions) -> list[Row]:
-    """Return the rows of `ReportRows`, all at once."""
-    return ReportRows(view, ids, contents, options).render(range(len(ids)))
-
-
 def text_rows(view: CorpusView, ids: Sequence[int], contents: Texts, options: BatchOptions) -> list[Row]:
     """Render rows of text units (`id|title|content`, id = human_readable_id, title = the document's)."""
     delimiter = options.column_delimiter

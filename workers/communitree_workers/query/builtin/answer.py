@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.languages import is_chinese
-from communitree_workers.query.builtin.passages import join, sentences
+from communitree_workers.query.builtin.passages import join, statements
 from communitree_workers.query.question.words import QuestionWords
 from communitree_workers.query.wording.forms import Form, known_form
 from communitree_workers.query.wording.length import words
@@ -167,7 +167,7 @@ def _body(group: _Group, limit: int, left: int, context: str) -> str:
     for point in group.points:
         if len(out) == limit:
             break
-        fresh = [s for s in sentences(point.text) if s not in said]
+        fresh = [s for s in statements(point.text) if s not in said]
         said.update(fresh)
         text = join(fresh)
         if not text or words(text) > left:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.view.cells import BREAK
-from communitree_workers.text.sentences import clip, sentence_spans
+from communitree_workers.text.sentences import clip, sentences
 from communitree_workers.text.words import is_cjk, terms
 
 #: Citations of rows inside a report: `[Data: Entities (1, 2); Relationships (3)]`.
@@ -78,7 +78,7 @@ def read_content(content: str, title: str) -> tuple[list[str], list[Passage]]:
 
     def close() -> None:
         nonlocal body
-        lines = [s for paragraph in body for s in sentences(paragraph)]
+        lines = [s for paragraph in body for s in statements(paragraph)]
         if heading is None:
             summary.extend(lines)
         elif lines or heading:
@@ -99,10 +99,9 @@ def read_content(content: str, title: str) -> tuple[list[str], list[Passage]]:
     return summary, findings
 
 
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without citations."""
-    clean = _clean(text)
-    found = (_BULLET.sub("", clean[a:b]) for a, b in sentence_spans(clean))
+def statements(text: str) -> list[str]:
+    """Return the sentences of a text as an answer can take them over: without citations, bullets and drawings."""
+    found = (_BULLET.sub("", sentence) for sentence in sentences(_clean(text)))
     return [clip(sentence, _LONGEST) for sentence in found if sentence and not _DRAWING.search(sentence)]
 
 

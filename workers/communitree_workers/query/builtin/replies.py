@@ -14,7 +14,7 @@ import rjieba
 
 from communitree_shared.contract.options import AnswerOptions, Turn
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.builtin.passages import Matcher, Passage, ReadRow, join, read_rows, sentences
+from communitree_workers.query.builtin.passages import Matcher, Passage, ReadRow, join, read_rows, statements
 from communitree_workers.query.question.words import QuestionWords, read_words
 from communitree_workers.query.view.kinds import KINDS
 from communitree_workers.query.view.lexicon import Lexicon
@@ -238,6 +238,6 @@ def rewrite_reply(question: str, history: Sequence[Turn]) -> str:
         return question
     for turn in reversed(history):
         if turn.role == "user" and not read_words(turn.content).general:
-            named = (sentences(turn.content) or [turn.content])[0]
+            named = (statements(turn.content) or [turn.content])[0]
             return f"{question.strip()} ({named})" if asked.language == "en" else f"{question.strip()}（{named}）"
     return question

@@ -85,11 +85,7 @@ def parse_ratings(value: Any, ids: Sequence[int]) -> dict[int, float | None]:
 
 
 def _rating(value: Any) -> float | None:
-    if isinstance(value, str):
-        out_of = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*", value)
-        if out_of and float(out_of[2]) > 0:
-            return min(float(HIGHEST), float(out_of[1]) / float(out_of[2]) * HIGHEST)
-    score, _ = read_score(value)
+    score, _ = read_score(value, HIGHEST)
     return None if score is None else min(float(HIGHEST), max(0.0, score))
 
 

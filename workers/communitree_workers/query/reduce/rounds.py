@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
@@ -35,15 +34,6 @@ class ReducePlan:
     groups: list[list[int]] = field(default_factory=list)
     blocks: dict[int, str] = field(default_factory=dict)
     shortened: list[int] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {**self.__dict__, "blocks": [[i, text] for i, text in sorted(self.blocks.items())]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ReducePlan:
-        """Return the plan of `to_json`."""
-        return cls(**{**data, "blocks": {int(i): str(text) for i, text in data["blocks"]}})
 
 
 def plan_reduce(

@@ -19,6 +19,8 @@ from communitree_workers.query.wording.phrases import say
 
 #: How many communities a list of the heaviest names.
 HEAVIEST = 20
+#: What reading some nodes would cost in money.
+Price = Callable[[IntArray], float]
 
 
 @dataclass(frozen=True)
@@ -188,16 +190,6 @@ def level_spans(view: CorpusView) -> list[tuple[int, int]]:
         return []
     starts = [0, *(np.flatnonzero(view.level[1:] != view.level[:-1]) + 1).tolist()]
     return list(zip(starts, [*starts[1:], len(view.level)], strict=True))
-
-
-def is_cut(view: CorpusView, ids: list[int]) -> bool:
-    """Say whether none of the communities is an ancestor of another."""
-    nodes = np.array([view.node[id] for id in ids], dtype=np.int64)
-    return len(topmost(view, nodes)) == len(nodes)
-
-
-#: What reading some nodes would cost in money.
-Price = Callable[[IntArray], float]
 
 
 def without_price() -> UsageError:
