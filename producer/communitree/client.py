@@ -21,7 +21,7 @@ from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
 from communitree_shared import ask_defaults, corpus_settings
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.connect import close, redis_client
 from communitree_shared.errors import UsageError
 from communitree_shared.index_plan import IndexPlan

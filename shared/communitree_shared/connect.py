@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,13 @@ from communitree_shared.settings import Settings
 #: Older servers lack commands that the scripts and the intake use (XAUTOCLAIM, ZADD … GT).
 OLDEST = (6, 2)
 
+#: Keeps redis-py from telling its name with CLIENT SETINFO, which servers before 7.2 do not know, nor all users have.
+UNNAMED: dict[str, Any] = (
+    {"driver_info": None} if importlib.util.find_spec("redis.driver_info") else {"lib_name": None, "lib_version": None}
+)
+
 _OPTIONS: dict[str, Any] = {
+    **UNNAMED,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,
@@ -51,6 +58,57 @@ def address(settings: Settings) -> RedisAddress:
     )  # fmt: skip
 
 
+class _ToPrimary:
+    """Drops a connection whose server has become a replica: the name may lead to the new primary by now.
+
+    redis-py does so where sentinels name the primary; behind a name or an address that moves it would go on asking the
+    old one.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**UNNAMED, **options})
+
+    def read_response(self, *args: Any, **options: Any) -> Any:
+        """Return the server's answer.
+
+        Raises:
+            ConnectionError: it takes no writes any more. Others as redis-py does.
+        """
+        try:
+            return super().read_response(*args, **options)  # type: ignore[misc]
+        except redis.ReadOnlyError as error:
+            self.disconnect()  # type: ignore[attr-defined]
+            raise redis.ConnectionError(f"the primary has become a replica: {error}") from error
+
+
+class PlainConnection(_ToPrimary, redis.Connection):
+    """A connection to one server."""
+
+
+class TLSConnection(_ToPrimary, redis.SSLConnection):
+    """A connection to one server behind TLS."""
+
+
+class _LaterToPrimary:
+    """The same for asyncio."""
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        """Return the server's answer."""
+        try:
+            return await super().read_response(*args, **options)  # type: ignore[misc]
+        except redis.ReadOnlyError as error:
+            await self.disconnect(nowait=True)  # type: ignore[attr-defined]
+            raise redis.ConnectionError(f"the primary has become a replica: {error}") from error
+
+
+class _LaterPlainConnection(_LaterToPrimary, redis.asyncio.Connection):
+    pass
+
+
+class _LaterTLSConnection(_LaterToPrimary, redis.asyncio.SSLConnection):
+    pass
+
+
 def redis_client(settings: Settings) -> redis.Redis:
     """Return a Redis client (strings, not bytes); it connects at its first command."""
     found = address(settings)
@@ -63,7 +121,9 @@ def redis_client(settings: Settings) -> redis.Redis:
         master: redis.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
-    return redis.Redis(host=host, port=port, **options, **found.ssl_options)
+    client = redis.Redis(host=host, port=port, **options, **found.ssl_options)
+    client.connection_pool.connection_class = TLSConnection if found.tls else PlainConnection
+    return client
 
 
 class _Sentinels(redis.sentinel.Sentinel):
@@ -103,7 +163,9 @@ def async_redis_client(settings: Settings) -> redis.asyncio.Redis:
         master: redis.asyncio.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
-    return redis.asyncio.Redis(host=host, port=port, **options, **found.ssl_options)
+    client = redis.asyncio.Redis(host=host, port=port, **options, **found.ssl_options)
+    client.connection_pool.connection_class = _LaterTLSConnection if found.tls else _LaterPlainConnection
+    return client
 
 
 def close(client: redis.Redis) -> None:

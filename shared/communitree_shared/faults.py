@@ -109,7 +109,7 @@ def of_redis(error: Exception, where: str) -> InfrastructureError | None:
         hint = "Redis cannot write to its disk: give it space, see its log."
     elif any(word in said for word in _TLS):
         hint = _REDIS_TLS
-    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW):
+    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW) or "-READONLY " in said:
         return InfrastructureError(
             f"Redis at {where} does not answer: {said}.", hint="Check that it runs, and COMMUNITREE_REDIS_URL."
         )

@@ -18,6 +18,7 @@ from typing import Any
 
 from communitree.client import Client
 from communitree_shared import rediskeys as rk
+from communitree_shared.broker import layout
 from communitree_shared.keys import Keys
 from communitree_shared.ledger.jobs import ENDED
 from communitree_shared.options import BatchOptions, ClusterOptions, IndexOptions, QueryOptions, SelectionOptions, Turn
@@ -280,7 +281,7 @@ class Crashes:
         """Wait until the broker holds nothing any more; return what it still holds."""
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            left = [k for k in ("unacked", "communitree:leases", "communitree:sent", "communitree:outbox")
+            left = [k for k in (layout.UNACKED, "communitree:leases", "communitree:sent", "communitree:outbox")
                     if self.redis.exists(k)]  # fmt: skip
             if not left:
                 return []

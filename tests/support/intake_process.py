@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.ledger import Ledger
 from communitree_shared.settings import Settings

@@ -15,7 +15,7 @@ from typing import Any
 from communitree_shared import ask_defaults, clock, corpus_settings
 from communitree_shared import rediskeys as rk
 from communitree_shared.again import silent_of
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import (
     AdmissionRefused,
     CorpusBusy,

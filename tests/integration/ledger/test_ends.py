@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.errors import ServerRefuses
 from communitree_shared.keys import Keys

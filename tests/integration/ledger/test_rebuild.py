@@ -11,7 +11,7 @@ import pytest
 
 from communitree import looks
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger

@@ -10,7 +10,7 @@ import pytest
 
 from communitree.events import ending
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.connect import redis_client
 from communitree_shared.keys import Keys
 from communitree_shared.ledger import Ledger

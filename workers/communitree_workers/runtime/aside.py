@@ -12,7 +12,7 @@ from typing import Any
 
 from communitree_shared import crash
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import BadInput, NewerMessage
 from communitree_shared.ledger import Ledger, Outgoing
 from communitree_shared.messages import QUEUE_PREFIX, TASKS, parse_message

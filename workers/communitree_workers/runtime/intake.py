@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from communitree_shared import crash
 from communitree_shared import rediskeys as rk
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import AdmissionRefused, BadInput, CommunitreeError, InfrastructureError
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs
