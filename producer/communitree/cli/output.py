@@ -36,6 +36,10 @@ def to_stdout(value: BaseModel | dict[str, Any] | list[Any]) -> None:
     sys.stdout.flush()
 
 
+#: The exit code after Ctrl-C, as shells have it: 128 and the number of the signal.
+INTERRUPTED = 130
+
+
 def show(*what: RenderableType) -> None:
     """Print a result for people."""
     console = stdout()

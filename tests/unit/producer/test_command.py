@@ -281,3 +281,23 @@ def _cpu_seconds(*words: str) -> float:
     assert started(*words).returncode == 0
     after = os.times()
     return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["version"], ["jobs", "--help"], ["version", "--json"]])
+def test_a_reader_that_has_read_enough_is_no_error(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "communitree", *words], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr()
+    assert "dead-letters" in said.out
+    assert said.err == ""
