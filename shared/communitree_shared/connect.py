@@ -23,13 +23,26 @@ from communitree_shared.settings import Settings
 #: Older servers lack commands that the scripts and the intake use (XAUTOCLAIM, ZADD … GT).
 OLDEST = (6, 2)
 
-#: Keeps redis-py from telling its name with CLIENT SETINFO, which servers before 7.2 do not know, nor all users have.
-UNNAMED: dict[str, Any] = (
-    {"driver_info": None} if importlib.util.find_spec("redis.driver_info") else {"lib_name": None, "lib_version": None}
-)
+
+def _discreet() -> dict[str, Any]:
+    """Return what keeps redis-py from CLIENT, at each connection: some servers do not know what it asks, or forbid it.
+
+    It would tell its own name (SETINFO, from 7.2 on) and offer to hear of maintenance (a service of one vendor).
+    """
+    found: dict[str, Any] = {}
+    if importlib.util.find_spec("redis.maint_notifications"):
+        from redis.maint_notifications import MaintNotificationsConfig
+
+        found["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
+    if importlib.util.find_spec("redis.driver_info"):
+        return {**found, "driver_info": None}
+    return {**found, "lib_name": None, "lib_version": None}
+
+
+DISCREET = _discreet()
 
 _OPTIONS: dict[str, Any] = {
-    **UNNAMED,
+    **DISCREET,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,
@@ -65,9 +78,6 @@ class _ToPrimary:
     old one.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**UNNAMED, **options})
-
     def read_response(self, *args: Any, **options: Any) -> Any:
         """Return the server's answer.
 
@@ -76,9 +86,15 @@ class _ToPrimary:
         """
         try:
             return super().read_response(*args, **options)  # type: ignore[misc]
-        except redis.ReadOnlyError as error:
+        except redis.ResponseError as error:
+            if not _of_a_replica(error):
+                raise
             self.disconnect()  # type: ignore[attr-defined]
             raise redis.ConnectionError(f"the primary has become a replica: {error}") from error
+
+
+def _of_a_replica(error: redis.ResponseError) -> bool:
+    return isinstance(error, redis.ReadOnlyError) or str(error).startswith("UNBLOCKED ")
 
 
 class PlainConnection(_ToPrimary, redis.Connection):
@@ -96,7 +112,9 @@ class _LaterToPrimary:
         """Return the server's answer."""
         try:
             return await super().read_response(*args, **options)  # type: ignore[misc]
-        except redis.ReadOnlyError as error:
+        except redis.ResponseError as error:
+            if not _of_a_replica(error):
+                raise
             await self.disconnect(nowait=True)  # type: ignore[attr-defined]
             raise redis.ConnectionError(f"the primary has become a replica: {error}") from error
 

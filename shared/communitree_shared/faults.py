@@ -92,8 +92,9 @@ _REDIS_TLS = (
     "and COMMUNITREE_REDIS_CERTIFICATE where it wants a certificate of ours."
 )
 
-#: Refusals that pass by themselves: a script of another holds the server up, or a replica is behind.
-_FOR_NOW = ("BUSY ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
+#: Refusals that pass by themselves: a script of another holds the server up, a replica is behind, a primary became one
+#: while we waited in a blocking call.
+_FOR_NOW = ("BUSY ", "UNBLOCKED ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
 
 
 def of_redis(error: Exception, where: str) -> InfrastructureError | None:

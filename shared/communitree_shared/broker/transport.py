@@ -25,7 +25,7 @@ from kombu.utils.json import dumps
 from communitree_shared import clock
 from communitree_shared.broker import layout
 from communitree_shared.broker.envelope import headers, opened, properties, sealed
-from communitree_shared.connect import UNNAMED, PlainConnection, TLSConnection, address
+from communitree_shared.connect import DISCREET, PlainConnection, TLSConnection, address
 from communitree_shared.settings import Settings
 
 
@@ -121,6 +121,9 @@ class _Ours:
     keyprefix_queue = layout.BINDINGS
     keyprefix_binding_permanent = layout.LASTING_BINDINGS
 
+    def _connparams(self: Any, asynchronous: bool = False) -> dict[str, Any]:
+        return {**super()._connparams(asynchronous), **DISCREET}  # type: ignore[misc]
+
     def _create_client(self: Any, asynchronous: bool = False) -> Any:
         """Return one client for the channel's life: kombu makes one, with all its callbacks, for each acknowledgement.
 
@@ -179,7 +182,7 @@ class SentinelChannel(_Ours, stock.SentinelChannel):  # type: ignore[misc]
         """Return the pool of the primary. kombu wants a URL for each sentinel, whose scheme names another transport."""
         params = self._connparams(asynchronous)
         login = {name: params[name] for name in ("username", "password") if name in params}
-        others = UNNAMED | {name: value for name, value in params.items() if name not in {"host", "port"}}
+        others = {name: value for name, value in params.items() if name not in {"host", "port"}}
         watchers: Any = redis.sentinel.Sentinel(list(self.sentinels), sentinel_kwargs=self.sentinel_kwargs, **others)
         self._sentinel_manager = watchers
         return watchers.master_for(self.master_name, redis.Redis, **login).connection_pool
