@@ -20,7 +20,7 @@ from communitree.looks import export, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract import ask_defaults, corpus_settings
 from communitree_shared.contract.index_plan import IndexPlan
 from communitree_shared.contract.job_views import JobRow, JobView

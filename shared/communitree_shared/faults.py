@@ -129,8 +129,9 @@ _REDIS_TLS = (
     "and COMMUNITREE_REDIS_CERTIFICATE where it wants a certificate of ours."
 )
 
-#: Refusals that pass by themselves: a script of another holds the server up, or a replica is behind.
-_FOR_NOW = ("BUSY ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
+#: Refusals that pass by themselves: a script of another holds the server up, a replica is behind, a primary became one
+#: while we waited in a blocking call.
+_FOR_NOW = ("BUSY ", "UNBLOCKED ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
 
 
 def of_redis(error: Exception, where: str) -> InfrastructureError | None:
@@ -152,7 +153,7 @@ def of_redis(error: Exception, where: str) -> InfrastructureError | None:
         hint = "Redis cannot write to its disk: give it space, see its log."
     elif any(word in said for word in _TLS):
         hint = _REDIS_TLS
-    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW):
+    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW) or "-READONLY " in said:
         return InfrastructureError(
             f"Redis at {where} does not answer: {said}.", hint="Check that it runs, and COMMUNITREE_REDIS_URL."
         )

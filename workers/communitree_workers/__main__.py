@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
+import os
 import sys
 import threading
+from typing import NoReturn
 
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.settings import MODEL_STAGES, Settings
@@ -62,12 +65,26 @@ def main(argv: list[str]) -> int:
         gc.set_threshold(20_000, 25, 50)
         if kind == "models" and any(not settings.model(stage).built_in for stage in MODEL_STAGES):
             threading.Thread(target=_warm, name="warm", daemon=True).start()
-        Worker(settings, names, handlers).run()
+        return Worker(settings, names, handlers).run()
     except CommunitreeError as error:
         logging.getLogger("communitree").error("%s %s", error.message, error.hint)
         return error.exit_code
-    return 0
+    except Exception:
+        logging.getLogger("communitree").exception("the worker ends")
+        return 1
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without taking the interpreter down: threads that nobody waits for may be in C code just now.
+
+    What matters is ended by then: the pool, the event loop, the connections to the broker (`Worker.run`).
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

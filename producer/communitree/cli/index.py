@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from communitree.cli.flags import Flags, with_flags
-from communitree.cli.output import Json, command, say, show, to_stdout
+from communitree.cli.output import INTERRUPTED, Json, command, say, show, to_stdout
 from communitree.cli.printing import rewrite
 from communitree.cli.prompts import OF_INDEX, read_prompts
 from communitree_shared.contract.options import IndexOptions
@@ -120,7 +120,7 @@ def index(
 
     It keeps the settings of its earlier jobs; those given now replace them.
 
-    Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
+    Follows the job until it is published. Ctrl-C leaves it running, says how to follow it again, and exits with 130.
     """
     options["graph"] = graph
     options.setdefault("cluster", {})["recluster"] = recluster
@@ -168,7 +168,7 @@ def index(
         )
         if as_json:
             to_stdout(IndexResult(job_id=job, status="running", corpus=corpus))
-        return 0
+        return INTERRUPTED
     if as_json:
         to_stdout(result)
     else:

@@ -32,6 +32,10 @@ def to_stdout(value: BaseModel | dict[str, Any] | list[Any]) -> None:
     write_json(body, indent=2 if sys.stdout.isatty() else None)
 
 
+#: The exit code after Ctrl-C, as shells have it: 128 and the number of the signal.
+INTERRUPTED = 130
+
+
 def show(*what: RenderableType) -> None:
     """Print a result for people."""
     out = stdout()

@@ -58,6 +58,10 @@ TASKS: dict[str, str] = {task: queue for task, queue, _ in _TASKS}
 DOES: dict[str, str] = {task: does for task, _, does in _TASKS}
 
 
+#: What tenants, jobs, stages, messages and units are named with: nothing that parts a ledger's key, none that is empty.
+NAME = r"^[A-Za-z0-9._-]+$"
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -65,21 +69,23 @@ class _Body(BaseModel):
 class Unit(_Body):
     """One piece of idempotent work. `id` is a hash of its input, or its name where a stage has one unit."""
 
-    id: str = Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._-]+$")
+    id: str = Field(min_length=1, max_length=128, pattern=NAME)
     args: dict[str, Any] = {}
 
 
 class Message(_Body):
     """One message: units of one stage that are worked on side by side and arrive one by one."""
 
-    v: int = VERSION
+    v: int = Field(VERSION, ge=1)
     task: str
-    tenant: str = Field(max_length=64)
-    job: str = Field(max_length=128)
-    stage: str = Field(max_length=64)
-    id: str = Field(max_length=128)
+    tenant: str = Field(max_length=64, pattern=NAME)
+    job: str = Field(max_length=128, pattern=NAME)
+    stage: str = Field(max_length=64, pattern=NAME)
+    id: str = Field(max_length=128, pattern=NAME)
     units: list[Unit] = Field(min_length=1, max_length=256)
-    deadline: float | None = Field(None, description="unix seconds after which its units count as failed")
+    deadline: float | None = Field(
+        None, allow_inf_nan=False, description="unix seconds after which its units count as failed"
+    )
 
     def dumps(self) -> str:
         """Return the message as JSON, keys sorted."""

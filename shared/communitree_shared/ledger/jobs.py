@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from communitree_shared import clock
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract import ask_defaults, corpus_settings
 from communitree_shared.contract.again import silent_of
 from communitree_shared.contract.looks import CORPORA

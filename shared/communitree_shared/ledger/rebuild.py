@@ -13,7 +13,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import CorpusBusy, InfrastructureError
 from communitree_shared.ledger.client import Ledger, Limits
 from communitree_shared.ledger.ends import without_result

@@ -17,7 +17,8 @@ from typing import Any
 import redis
 
 from communitree_shared import clock, crash
-from communitree_shared.broker import Publisher
+from communitree_shared.broker import layout
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.ends import write_ends
@@ -146,7 +147,7 @@ class Reconciler:
         now, patience = clock.now_of(client), float(client.hget(rk.WATERMARK, "#patience") or 0)  # see overdue.lua
         if now * 1000 < patience:
             return []
-        return [str(tag) for tag in client.zrangebyscore(rk.TAKEN, "-inf", now - age, 0, ABANDONED_AT_ONCE)]
+        return layout.abandoned(client, now - age, ABANDONED_AT_ONCE)
 
     @staticmethod
     def _aside(thread: threading.Thread | None, work: Callable[[], None]) -> threading.Thread:

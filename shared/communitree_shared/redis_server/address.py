@@ -62,12 +62,12 @@ class RedisAddress:
         return {"ssl": True, **self.ssl} if self.tls else {}
 
     def broker_url(self) -> str:
-        """Return the URL as kombu reads it: all sentinels, no query."""
+        """Return the URL as kombu reads it: of the server or of the first sentinel, no query."""
         login = ""
         if self.password or self.username:
             login = f"{quote(self.username, safe='')}:{quote(self.password, safe='')}@"
-        scheme = "sentinel" if self.master_name else "redis"
-        return ";".join(f"{scheme}://{login}{_spelled(host)}:{port}/{self.db}" for host, port in self.hosts)
+        host, port = self.hosts[0]
+        return f"redis://{login}{_spelled(host)}:{port}/{self.db}"
 
     def broker_ssl(self) -> dict[str, Any] | None:
         """Return kombu's `ssl`; None without TLS."""

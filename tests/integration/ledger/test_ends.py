@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.contract.results import Answer, IndexResult
 from communitree_shared.errors import ServerRefuses

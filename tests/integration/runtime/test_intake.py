@@ -14,7 +14,7 @@ import pytest
 
 from communitree.recovery import resume
 from communitree_shared import clock
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.messages import CorpusRequest
 from communitree_shared.contract.options import IndexOptions
 from communitree_shared.ledger import Ledger, Stage

@@ -22,7 +22,7 @@ SHELL = re.compile(r"^communitree_workers\.(__main__|runtime|model|publish|look)
 TAKEN = ("communitree_workers.runtime.context", "communitree_workers.runtime.runner")
 OUTSIDE = {"celery", "kombu", "redis", "minio", "aiohttp", "urllib3", "requests", "http", "socket", "prometheus_client"}
 OUTSIDE_OURS = {f"{SHARED}.{name}" for name in ("broker", "redis_server", "objects.store", "ledger")}
-CELERY = {f"{SHARED}.broker", f"{WORKERS}.runtime.consume"}
+CONSUMER = f"{WORKERS}.runtime.consume"
 MAX_LINES = 350
 
 
@@ -133,9 +133,19 @@ def test_the_core_knows_nothing_of_its_shell() -> None:
     assert not offences(found)
 
 
-def test_celery_is_known_in_two_modules() -> None:
+def test_celery_is_known_in_one_folder_and_one_module() -> None:
     users = {m.name for m in all_modules() for t in m.imports if top(t) in {"celery", "kombu", "billiard"}}
-    assert users == CELERY
+    assert CONSUMER in users
+    assert {name.rpartition(".")[0] for name in users - {CONSUMER}} == {f"{SHARED}.broker"}
+
+
+def test_what_the_transport_keeps_in_redis_is_known_in_its_folder() -> None:
+    """Its keys and its way to take messages; the ledger's scripts ask only whether a queue is empty."""
+    told = re.compile(r"unacked|_kombu|\bBRPOP\b|priority_steps")
+    found = {m.name for m in all_modules() for text in m.strings if told.search(text)}
+    assert {name.rpartition(".")[0] for name in found} == {f"{SHARED}.broker"}
+    scripts = {p.name for folder in PACKAGES.values() for p in folder.rglob("*.lua") if told.search(p.read_text())}
+    assert not scripts
 
 
 def test_redis_keys_are_spelled_in_one_place() -> None:

@@ -287,15 +287,28 @@ def _cpu_seconds(*words: str) -> float:
     return after.children_user - before.children_user + after.children_system - before.children_system
 
 
-def test_the_command_alone_shows_its_help_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    said = capsys.readouterr()
-    assert "index" in said.out
-    assert "Traceback" not in said.err
-
-
 def test_a_column_of_a_table_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text("abstract\nx\n")
     given = ["index", str(tmp_path), "--corpus", "c", "--text-column", "body", "--text-column", "b.csv=abstract"]
     assert main(given) == 2
     assert "--text-column b.csv=…: there is no file 'b.csv'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["version"], ["jobs", "--help"], ["version", "--json"]])
+def test_a_reader_that_has_read_enough_is_no_error(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "communitree", *words], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr()
+    assert "dead-letters" in said.out
+    assert said.err == ""

@@ -11,7 +11,7 @@ import logging
 from typing import Any
 
 from communitree_shared import crash
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.messages import QUEUE_PREFIX, TASKS, parse_message
 from communitree_shared.errors import BadInput, NewerMessage
 from communitree_shared.ledger import Ledger, Outgoing

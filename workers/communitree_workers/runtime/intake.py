@@ -19,7 +19,7 @@ import redis
 from pydantic import ValidationError
 
 from communitree_shared import crash
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract import ask_defaults, looks
 from communitree_shared.contract.messages import DocumentList, StreamRequest
 from communitree_shared.contract.options import IndexOptions, QueryOptions, fault
