@@ -50,7 +50,7 @@ def test_a_unit_that_kills_its_worker_every_time_is_dead_lettered(bench: Any) ->
     assert starts(bench)["a-0"] == bench.settings.max_attempts
     assert bench.ledger.outcomes("default", "a", "wide")["a-0"]["cause"] == "poison"
     ((_, letter),) = bench.ledger.redis.xrange("communitree:dead:default")
-    assert "died" in letter["why"]
+    assert "was killed (probably out of memory)" in letter["why"]
 
 
 def test_a_killed_worker_loses_nothing(bench: Any) -> None:
