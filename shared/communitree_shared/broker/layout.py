@@ -37,8 +37,3 @@ def abandoned(client: redis.Redis, before: float, most: int) -> list[str]:
     """Return the tags of messages that nobody has marked since then, the oldest first."""
     found: Any = client.zrangebyscore(TAKEN, "-inf", before, 0, most)
     return [str(tag) for tag in found]
-
-
-def forget(client: redis.Redis, tag: str) -> None:
-    """Let a tag be: what it stands for is no message. The entry itself stays, to be looked at."""
-    client.zrem(TAKEN, tag)

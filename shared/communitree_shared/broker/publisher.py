@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +11,6 @@ import redis
 from kombu.pools import ProducerPool
 
 from communitree_shared import crash
-from communitree_shared.broker import layout
 from communitree_shared.broker.envelope import headers, wrapped
 from communitree_shared.broker.transport import connection
 from communitree_shared.errors import InfrastructureError
@@ -20,8 +18,6 @@ from communitree_shared.faults import of_redis
 from communitree_shared.ledger.client import Ledger, Outgoing
 from communitree_shared.redis_server.connect import address
 from communitree_shared.settings import Settings
-
-log = logging.getLogger(__name__)
 
 _AWAY = (redis.RedisError, kombu.exceptions.KombuError, OSError)
 
@@ -72,11 +68,7 @@ class Publisher:
         try:
             with self._producers.acquire(block=True) as producer:
                 for tag in tags:
-                    try:
-                        producer.channel.qos.restore_by_tag(tag)
-                    except (ValueError, KeyError, TypeError, AttributeError) as error:  # none of ours
-                        log.error("what was taken as %s is no message and is let be: %s", tag, error)
-                        layout.forget(self.ledger.redis, tag)
+                    producer.channel.qos.give_back(tag)
         except _AWAY as error:
             raise InfrastructureError(
                 f"Messages could not be restored: {of_redis(error, self._where) or error}."

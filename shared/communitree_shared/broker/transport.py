@@ -9,6 +9,7 @@
 # mypy: disallow-untyped-calls=False, disallow-subclassing-any=False
 from __future__ import annotations
 
+import logging
 import uuid
 from queue import Empty
 from typing import Any
@@ -24,9 +25,11 @@ from kombu.utils.json import dumps
 
 from communitree_shared import clock
 from communitree_shared.broker import layout
-from communitree_shared.broker.envelope import headers, opened, properties, sealed
+from communitree_shared.broker.envelope import RUBBISH, headers, opened, properties, sealed
 from communitree_shared.redis_server.connect import DISCREET, PlainConnection, TLSConnection, address
 from communitree_shared.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 def transport_options(settings: Settings) -> dict[str, Any]:
@@ -108,9 +111,18 @@ class QoS(stock.QoS):
                 with stock.Mutex(client, self.unacked_mutex_key, self.unacked_mutex_expire):
                     most = -1 if num is None else num
                     for tag in client.zrangebyscore(self.unacked_index_key, 0, before, start=start, num=most):
-                        self.restore_by_tag(bytes_to_str(tag), client)
+                        self.give_back(bytes_to_str(tag), client)
             except stock.MutexHeld:
                 pass
+
+    def give_back(self, tag: str, client: Any = None) -> None:
+        """Put a message where it is taken next, unless it is acknowledged by now; what is none is let be."""
+        try:
+            self.restore_by_tag(tag, client)
+        except RUBBISH as error:
+            log.error("what was taken as %s is no message and is let be: %s", tag, error)
+            with self.channel.conn_or_acquire(client) as connected:
+                connected.zrem(self.unacked_index_key, tag)
 
 
 class _Ours:

@@ -264,6 +264,19 @@ def test_what_is_no_message_keeps_no_other_from_being_restored(world: World, for
     assert world.redis.hget(layout.UNACKED, "foreign") == foreign  # to be looked at
 
 
+@pytest.mark.parametrize("foreign", ["[1]", "{", '{"body": 1}', "[[], 1, 2]", '[{"properties": 7}, "", "x"]'])
+def test_what_is_no_message_ends_no_worker_that_looks_for_what_is_late(world: World, foreign: str) -> None:
+    """The transport looks by itself in the worker's main process, after the visibility timeout."""
+    world.begin_again(1)
+    world.take(world.workers[0])
+    (tag,) = world.workers[0].taken
+    world.redis.hset(layout.UNACKED, "foreign", foreign)
+    world.redis.zadd(layout.TAKEN, {"foreign": 0, tag: 1})
+    world.workers[1].channel.qos.restore_visible()
+    assert world.queued() == {"u0": 1}
+    assert not world.redis.zcard(layout.TAKEN)
+
+
 def test_messages_are_marked_by_the_clock_of_redis(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose clock is wrong must not seem silent at once, nor its death be noticed ten minutes late."""
     world.begin_again(1)

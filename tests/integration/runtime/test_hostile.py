@@ -53,10 +53,11 @@ def test_a_time_limit_in_a_header_ends_no_main_process(bench: Any) -> None:
     """Celery gives it to the pool's timer, which cannot add a word to a time; and the message came back each time."""
     kind, task, queue = SUBTREE
     (body,) = taken_out(bench, task, queue, 1)
+    where = {"exchange": "", "routing_key": queue}
     envelope = {
         "body": json.dumps([[body], {}, {}]), "content-type": "application/json", "content-encoding": "utf-8",
         "headers": {"lang": "py", "task": task, "id": "x", "timelimit": [1e9, "x"]},
-        "properties": {"delivery_tag": "x", "body_encoding": "utf-8", "delivery_info": {"routing_key": queue}},
+        "properties": {"delivery_tag": "x", "body_encoding": "utf-8", "delivery_info": where},
     }  # fmt: skip
     bench.ledger.redis.lpush(queue, json.dumps(envelope))
     worker = bench.start(kind)
