@@ -51,7 +51,8 @@ from support.views import TreeShape, view_of
 
 view = view_of(TreeShape((-1, -1, 0, 0), (10,) * 4, (0, 5, 1, 1)))
 out = {"missing": missing(STRATEGIES["heaviest"]), "taken_by": TAKEN_BY["level"]}
-out |= {"flag": help_of("ask"), "table": selection_table(), "knobs": knob_table(), "schema": json.dumps(QueryOptions.model_json_schema())}
+out |= {"flag": help_of("ask"), "table": selection_table(), "knobs": knob_table()}
+out["schema"] = json.dumps(QueryOptions.model_json_schema())
 out["given"] = selections.take({name: 1 if name == "heaviest" else None for name in STRATEGIES})
 if not any("its module" in lack for lack in out["missing"]):
     out["plans"] = [p.selection.strategy for p in plan_all(view, QueryOptions(), "q")]
