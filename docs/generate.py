@@ -33,6 +33,7 @@ from communitree_shared.contract import (  # noqa: E402
     stream_entries,
 )
 from communitree_shared.contract.options import QueryOptions, field_of, limits  # noqa: E402
+from communitree_shared.contract.strategies import STRATEGIES  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,6 +111,19 @@ def knob_table() -> str:
     return "\n".join(lines)
 
 
+def selection_table() -> str:
+    """Return a row for each selection: its flag, and the options that it keeps to."""
+    from communitree.cli import selections
+
+    flags = {flag.split()[0]: flag for spelled in selections.spelled().values() for flag in spelled.split(", ")}
+    lines = ["| `strategy` | flag of `ask` | options of its own | |", "| --- | --- | --- | --- |"]
+    for name, declared in STRATEGIES.items():
+        flag = f"`{flags[declared.flag]}`".replace("|", chr(92) + "|") if declared.flag else ""
+        own = ", ".join(f"`{option}`" for option in declared.options)
+        lines.append(f"| `{name}` | {flag} | {own} | {declared.help or declared.otherwise} |")
+    return "\n".join(lines)
+
+
 def queue_table() -> str:
     """Return a row for each queue: who serves it, and the tasks in it."""
     lines = ["| queue | worker | tasks |", "| --- | --- | --- |"]
@@ -179,6 +193,7 @@ def commands_reference() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "knobs": knob_table,
+    "selections": selection_table,
     "queues": queue_table,
     "tasks": task_table,
     "schemas": schema_list,

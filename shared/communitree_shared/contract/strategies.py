@@ -21,15 +21,19 @@ _RANK = "min_community_rank"
 class Strategy:
     """One way to select.
 
-    `help`: of its flag, "" where it has none: it is chosen by an option. `options`: fields of `SelectionOptions` that
-    it keeps to; others beside it are refused, but for a budget in money, which is a ceiling beside any. `value`: what
-    its flag takes, "" for nothing, and `sets`: the field that this goes to. `walks`: whether it asks a model to rate
-    communities on the way. `reads`: rows of what. `examples`: options that `--plan all` shows it with. `says`: why the
-    selection is what it is, in English and Chinese; the workers say it as `why.<key>`.
+    `help`: of its flag, "" where it has none; `otherwise`: how it is chosen then.
+    `options`: fields of `SelectionOptions` that it keeps to; others beside it are refused, but for a budget in money,
+    which is a ceiling beside any.
+    `value`: what its flag takes, "" for nothing; `sets`: the field that this goes to.
+    `walks`: whether it asks a model to rate communities on the way.
+    `reads`: rows of what.
+    `examples`: options that `--plan all` shows it with.
+    `says`: why the selection is what it is, in English and Chinese; the workers say it as `why.<key>`.
     """
 
     name: str
     help: str = ""
+    otherwise: str = ""
     options: Sequence[str] = ()
     value: Literal["", "share", "number", "number or all"] = ""
     sets: str = ""
@@ -54,6 +58,7 @@ STRATEGIES: dict[str, Strategy] = {
     for declared in (
         Strategy(
             "auto",
+            otherwise="Where nothing is chosen: a coarse cut of everything, finer where the question's words are.",
             options=("auto_tokens",),
             says={
                 "themes_general": (
@@ -81,6 +86,7 @@ STRATEGIES: dict[str, Strategy] = {
         ),
         Strategy(
             "budget",
+            otherwise="The finest reports within a budget; giving one chooses it.",
             options=("budget_tokens", "budget_reports", "stable"),
             examples=({"budget_tokens": 48_000}, {"budget_reports": 50}),
             says={

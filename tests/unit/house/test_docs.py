@@ -73,7 +73,7 @@ def test_every_task_is_described() -> None:
 
 
 def test_architecture_stays_one_page() -> None:
-    assert len(read("ARCHITECTURE.md").splitlines()) <= 180
+    assert len(read("ARCHITECTURE.md").splitlines()) <= 200
 
 
 def test_messages_name_every_event() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import statistics
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,8 @@ TAKEN = ("communitree_workers.runtime.context", "communitree_workers.runtime.run
 OUTSIDE = {"celery", "kombu", "redis", "minio", "aiohttp", "urllib3", "requests", "http", "socket", "prometheus_client"}
 OUTSIDE_OURS = {f"{SHARED}.{name}" for name in ("broker", "redis_server", "objects.store", "ledger")}
 CONSUMER = f"{WORKERS}.runtime.consume"
-MAX_LINES = 350
+#: Of a package's modules: half of them, and nine of ten, have no more lines.
+MEDIAN_LINES, MANY_LINES = 130, 330
 
 
 @cache
@@ -174,9 +176,11 @@ def test_object_keys_are_spelled_in_one_place() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_modules_stay_short(package: str) -> None:
-    long = {m.name: m.lines for m in named(package) if m.lines > MAX_LINES}
-    assert not long
+def test_modules_are_short_by_and_large(package: str) -> None:
+    """No wall: what belongs together stays together, and what has grown long shows here."""
+    sizes = sorted(m.lines for m in named(package) if m.path.name != "__init__.py")
+    assert statistics.median(sizes) <= MEDIAN_LINES
+    assert sizes[int(0.9 * len(sizes))] <= MANY_LINES
 
 
 def test_nothing_prints() -> None:
