@@ -1,6 +1,6 @@
 """Entities without a model: the candidates of each sentence of a shard of text units, and nothing decided yet.
 
-A shard is a pure function of its text units. What becomes an entity is decided over the whole corpus, in `weigh`.
+A shard is a pure function of its text units. What becomes an entity is decided over the whole corpus, in `merging`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Names (persons, places, organisations, works in 《》) stand alone; neighbouring nouns make one phrase, as modern texts
 have them: 上海 港务 集团. Its guesses of unknown names often have a neighbouring character glued on (黛玉道, 向士隐):
-that is mended over the whole corpus, see `weigh`.
+that is mended over the whole corpus, see `merging`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names and noun phrases of an English sentence, without a model and without a tagger.
 
 Words are classed once each by small word lists and endings; a run of content words between boundaries is a phrase.
-What cannot be told from one sentence (is "Bank" a name? is "return" a noun?) is left to the whole corpus: see `weigh`.
+What cannot be told from one sentence (is "Bank" a name? is "return" a noun?) is for `merging`, which sees all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Entities, relationships and claims of a text unit, asked of a model.
 
 A unit's result is a JSON object: `unit`, `entities`, `relationships`, `claims` (lists of objects with the fields of
-`extract_parse`), and counts: `lost` (rows that were damaged), `calls`, `failed_calls` (gleanings or claims that failed;
+`reply`), and counts: `lost` (rows that were damaged), `calls`, `failed_calls` (gleanings or claims that failed;
 what came before them is kept).
 """
 

@@ -83,7 +83,7 @@ def pipeline(name: str) -> Any:
 def extract_units(
     units: pa.Table, options: ExtractOptions, language: str = "", load: Callable[[str], Any] = pipeline
 ) -> Shard:
-    """Return the candidates of these text units (columns id and text), as `extract_builtin.extract_units` does.
+    """Return the candidates of these text units (columns id and text), as `builtin.extract_units` does.
 
     Raises:
         BadInput: spaCy or the pipeline is not installed.

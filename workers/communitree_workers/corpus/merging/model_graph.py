@@ -39,7 +39,7 @@ _CLAIM_ROWS = pa.schema(
 
 
 def unite(results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], held: int = HELD) -> Graph:
-    """Return the graph of a model's results (see `extract_model`).
+    """Return the graph of a model's results (see `extraction.model`).
 
     A text unit with several results, or one that is not among `text_unit_ids`, keeps the first and loses the others,
     counted. An edge end that no entity row names becomes an entity without description. Loops are left out and counted.
