@@ -200,10 +200,18 @@ class SentinelChannel(_Ours, stock.SentinelChannel):  # type: ignore[misc]
         return watchers.master_for(self.master_name, redis.Redis, **login).connection_pool
 
 
-class Transport(stock.Transport):
+class _Named(type):
+    """Lets a transport be told of by its scheme: kombu puts the class before `://` in what it logs."""
+
+    def __str__(cls) -> str:
+        return str(getattr(cls, "scheme", cls.__name__))
+
+
+class Transport(stock.Transport, metaclass=_Named):
     """kombu's Redis transport with our channels."""
 
     Channel: Any = Channel
+    scheme = "redis"
 
     #: A refusal (read only, out of memory, a script that holds the server up) is met like an outage: connect again.
     #: What is no passing state is told apart by the worker (`consume.py`).
@@ -214,4 +222,5 @@ class SentinelTransport(Transport):
     """The same for a primary that sentinels name."""
 
     Channel = SentinelChannel
+    scheme = "sentinel"
     default_port: Any = stock.SentinelTransport.default_port
