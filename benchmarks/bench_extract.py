@@ -27,11 +27,11 @@ from typing import Any
 from communitree_shared.contract.options import ExtractOptions, ReadOptions
 from communitree_shared.contract.tables import ENTITIES, TEXT_UNITS
 from communitree_shared.errors import BadInput
-from communitree_workers.corpus import extract_builtin, extract_spacy
-from communitree_workers.corpus.documents import document
-from communitree_workers.corpus.ingest import ingest
-from communitree_workers.corpus.markup import prose
-from communitree_workers.corpus.merge import merge
+from communitree_workers.corpus.extraction import builtin, spacy_pipeline
+from communitree_workers.corpus.extraction.markup import prose
+from communitree_workers.corpus.merging.merge import merge
+from communitree_workers.corpus.reading.documents import document
+from communitree_workers.corpus.text_units.tables import ingest
 from communitree_workers.text.words import language
 
 Titles = Callable[[list[tuple[str, str]]], tuple[list[str], float]]
@@ -48,11 +48,11 @@ def megabytes(texts: list[tuple[str, str]]) -> float:
     return sum(len(text.encode()) for _, text in texts) / 1e6
 
 
-def ours(texts: list[tuple[str, str]], extractor: Any = extract_builtin) -> tuple[list[str], float]:
+def ours(texts: list[tuple[str, str]], extractor: Any = builtin) -> tuple[list[str], float]:
     """Return the titles and the seconds of extraction and merge; chunking is not counted, as peers have none."""
     extract_units = extractor.extract_units
     tables, _ = ingest([document(text, name, name) for name, text in texts], ReadOptions())
-    units, options = tables[TEXT_UNITS], ExtractOptions(extractor="auto" if extractor is extract_builtin else "spacy")
+    units, options = tables[TEXT_UNITS], ExtractOptions(extractor="auto" if extractor is builtin else "spacy")
     spoken = language(texts[0][1])
     extract_units(units.slice(0, 1), options, spoken)
     start = time.process_time()
@@ -122,7 +122,7 @@ def main() -> None:
     rows = []
     for name, run, given in (
         ("communitree", ours, texts),
-        ("with spaCy", partial(ours, extractor=extract_spacy), small),
+        ("with spaCy", partial(ours, extractor=spacy_pipeline), small),
         ("yake", yake, small),
         ("spaCy", spacy(options.spacy), small),
     ):

@@ -73,7 +73,7 @@ async def communitree(url: str, calls: int, in_flight: int, valkey: str) -> dict
         done = await client.complete(
             "map", ChatRequest(messages, schema={"type": "object"}, prompt_tokens=1500), context
         )
-        assert done.value["points"]
+        assert done.whole().value["points"]
 
     try:
         return await drive(call, calls, in_flight)

@@ -32,8 +32,7 @@ from communitree_shared import tokens
 from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import ClusterOptions, ReportOptions
 from communitree_workers.cluster.core import build
-from communitree_workers.report import rows
-from communitree_workers.report.evidence import EvidenceBuilder
+from communitree_workers.report.evidence import EvidenceBuilder, rows
 from communitree_workers.report.records import ChildReport, Evidence
 from communitree_workers.tables.io import Tables
 from planted import planted

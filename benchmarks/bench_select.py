@@ -25,21 +25,21 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from communitree_shared.contract.options import AnswerOptions, BatchOptions, QueryOptions, SelectionOptions
+from communitree_shared.contract.options import AnswerOptions, BatchOptions, SelectionOptions
 from communitree_shared.contract.tables import COMMUNITY_REPORTS
 from communitree_shared.objects.keys import Keys
 from communitree_shared.tokens import count, encoding
-from communitree_workers.query import shell
-from communitree_workers.query.blocks import build_blocks
-from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.map import static_tokens
-from communitree_workers.query.packing import Frame, make_batches
-from communitree_workers.query.rows import default_tokens, rank_cell, report_rows, weight_cell
-from communitree_workers.query.select import select
-from communitree_workers.query.select.budget import cut
-from communitree_workers.query.select.coverage import fewest_tokens
+from communitree_workers.query.batches import cutting
+from communitree_workers.query.batches.frame import Frame, static_tokens
+from communitree_workers.query.batches.packing import make_batches
+from communitree_workers.query.selection.coverage import fewest_tokens
+from communitree_workers.query.selection.cut import cut
+from communitree_workers.query.view.blocks import build_blocks
+from communitree_workers.query.view.cells import default_tokens, rank_cell, weight_cell
+from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.runtime.cache import Cache
-from support.views import TreeShape, view_of
+from support.questions import question_of, select
+from support.views import TreeShape, report_rows, view_of
 
 WORDS = [
     "harbour",
@@ -248,14 +248,14 @@ def many(n: int) -> None:
         find_json=lambda key: orjson.loads(objects[key]) if key in objects else None,
     )
     selected = SimpleNamespace(kind="reports", ids=list(range(n)))
-    request = SimpleNamespace(corpus="c", version="v")
+    question = question_of(view, corpus="c", version="v")
 
     def plan(cache: Cache) -> Callable[[], Any]:
         context: Any = SimpleNamespace(
             services=SimpleNamespace(store=store, value=cache.get), keys=Keys("default"),
             message=SimpleNamespace(tenant="default"), read=lambda *_: {COMMUNITY_REPORTS: table},
         )  # fmt: skip
-        return lambda: shell.cut(context, cast(Any, request), view, cast(Any, selected), QueryOptions())
+        return lambda: cutting.cut(context, question, cast(Any, selected))
 
     def first() -> None:
         objects.clear()

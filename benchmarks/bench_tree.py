@@ -94,13 +94,13 @@ def ours_stage(folder: Path) -> dict[str, Any]:
     return {
         **spent,
         "peak": _peak_mb(),
-        "q0": stats["modularity"]["0"],
-        "q_leaf": stats["modularity"]["leaves"],
+        "q0": stats.modularity["0"],
+        "q_leaf": stats.modularity["leaves"],
         "communities": made.communities.num_rows,
-        "levels": len(stats["levels"]),
+        "levels": len(stats.levels),
         "largest_leaf": int(made.communities.filter(made.communities["is_leaf"])["size"].to_numpy().max()),
-        "entities_held": stats["coverage"]["entities"],
-        "text_units_held": stats["coverage"]["text_units"],
+        "entities_held": stats.coverage.entities,
+        "text_units_held": stats.coverage.text_units,
     }
 
 

@@ -23,8 +23,17 @@ for name in [n for n in os.environ if n.startswith("COMMUNITREE_") or n in {"FOR
 from pydantic import BaseModel, SecretStr  # noqa: E402
 from settings_texts import TEXTS  # noqa: E402
 
-from communitree_shared.contract import ask_defaults, index_plan, job_views, messages, results  # noqa: E402
+from communitree_shared.contract import (  # noqa: E402
+    ask_defaults,
+    index_plan,
+    job_views,
+    looks,
+    messages,
+    results,
+    stream_entries,
+)
 from communitree_shared.contract.options import QueryOptions, field_of, limits  # noqa: E402
+from communitree_shared.contract.strategies import STRATEGIES  # noqa: E402
 from communitree_shared.settings import Settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,35 +51,11 @@ RESULTS: dict[str, type[BaseModel]] = {
     "job-row": job_views.JobRow,
 }
 
-#: task → what it does, in the order of a job's life
-TASKS = {
-    "communitree.corpus.ingest.v1": "read documents or graph tables, cut text units",
-    "communitree.corpus.extract.v1": "find entities and relationships in one shard",
-    "communitree.corpus.merge.v1": "unite the shards into one table each",
-    "communitree.corpus.describe.v1": "summarise one long description",
-    "communitree.corpus.described.v1": "put the summaries into the tables",
-    "communitree.corpus.cluster.v1": "split the graph into its level-0 communities",
-    "communitree.corpus.subtree.v1": "the tree below one large level-0 community",
-    "communitree.corpus.assemble.v1": "number the communities, write `communities.parquet`",
-    "communitree.corpus.rows.v1": "count the tokens of every row, once",
-    "communitree.corpus.level.v1": "a level's evidence, from rows and the reports below",
-    "communitree.corpus.report.v1": "write one report",
-    "communitree.corpus.publish.v1": "check the tables, write the manifest, swap `current`",
-    "communitree.corpus.plan.v1": "say what an index would make and cost (`index --plan`)",
-    "communitree.query.plan.v1": "select the reports, cut batches",
-    "communitree.query.rewrite.v1": "rewrite a question of a conversation to stand alone",
-    "communitree.query.rate.v1": "rate candidates of a relevance walk",
-    "communitree.query.walk.v1": "decide a relevance walk's next step",
-    "communitree.query.map.v1": "read up to sixteen batches: points",
-    "communitree.query.reduce.v1": "put the points together, check citations, commit the answer",
-    "communitree.job.finish.v1": "end a job whose critical step failed",
-    "communitree.look.v1": "read a version's tables for `tree`, `report`, `source`, `export`, `--plan`",
-}
-
 
 def schemas() -> dict[str, str]:
     """Return path → text of every published JSON Schema."""
-    found: dict[str, Any] = dict(messages.schemas())
+    found: dict[str, Any] = {**messages.schemas(), "look-arguments": looks.schema()}
+    found |= {name: model.model_json_schema() for name, model in stream_entries.ENTRIES.items()}
     found |= {name: model.model_json_schema(mode="serialization") for name, model in RESULTS.items()}
     return {
         f"docs/schemas/{name}.json": json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema},
@@ -96,8 +81,9 @@ def settings_table() -> str:
 
 def knob_table() -> str:
     """Return a row for each option of a question, those that GraphRAG has first."""
+    from knobs import KNOBS
+
     from communitree.cli.ask import FLAGS
-    from communitree_workers.query.knobs import KNOBS
 
     theirs = {tuple(knob.path.split(".")): knob for knob in KNOBS}
     every = [*theirs, *(path for path in FLAGS.spelled if path not in theirs)]
@@ -125,6 +111,19 @@ def knob_table() -> str:
     return "\n".join(lines)
 
 
+def selection_table() -> str:
+    """Return a row for each selection: its flag, and the options that it keeps to."""
+    from communitree.cli import selections
+
+    flags = {flag.split()[0]: flag for spelled in selections.spelled().values() for flag in spelled.split(", ")}
+    lines = ["| `strategy` | flag of `ask` | options of its own | |", "| --- | --- | --- | --- |"]
+    for name, declared in STRATEGIES.items():
+        flag = f"`{flags[declared.flag]}`".replace("|", chr(92) + "|") if declared.flag else ""
+        own = ", ".join(f"`{option}`" for option in declared.options)
+        lines.append(f"| `{name}` | {flag} | {own} | {declared.help or declared.otherwise} |")
+    return "\n".join(lines)
+
+
 def queue_table() -> str:
     """Return a row for each queue: who serves it, and the tasks in it."""
     lines = ["| queue | worker | tasks |", "| --- | --- | --- |"]
@@ -134,7 +133,11 @@ def queue_table() -> str:
             twin = queue.removesuffix(".local")
             lines.append(f"| `{queue}` | {kind} | the tasks of `{twin}`, by the built-in model |")
             continue
-        tasks = [f"`{t.removeprefix('communitree.')}` {TASKS[t]}" for t in messages.TASKS if messages.TASKS[t] == queue]
+        tasks = [
+            f"`{t.removeprefix('communitree.')}` {messages.DOES[t]}"
+            for t in messages.TASKS
+            if messages.TASKS[t] == queue
+        ]
         lines.append(f"| `{queue}` | {kind} | {'; '.join(tasks)} |")
     return "\n".join(lines)
 
@@ -143,7 +146,7 @@ def task_table() -> str:
     """Return a row for each task."""
     lines = ["| task | queue | does |", "| --- | --- | --- |"]
     for task in messages.TASKS:
-        does = TASKS[task]
+        does = messages.DOES[task]
         local = f", `{messages.TASKS[task]}.local`" if messages.TASKS[task] in messages.MODEL_QUEUES else ""
         lines.append(f"| `{task}` | `{messages.TASKS[task]}`{local} | {does} |")
     return "\n".join(lines)
@@ -190,6 +193,7 @@ def commands_reference() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "knobs": knob_table,
+    "selections": selection_table,
     "queues": queue_table,
     "tasks": task_table,
     "schemas": schema_list,

@@ -9,12 +9,12 @@ TEXTS: dict[str, str] = {
     "redis_certificate": "file with our certificate, where the server wants one",
     "redis_private_key": "file with its key",
     "redis_sentinel_password": "of the sentinels, where they have one of their own",
-    "s3_endpoint": "`host:port` of the object store, without a scheme; unset: the embedded stack's",
+    "s3_endpoint": "URL (`https://…` sets `S3_SECURE`) or `host:port`; unset: the embedded stack's",
     "s3_access_key": "unset: the environment, the shared credentials file or the instance's role, as AWS tools do",
     "s3_secret_key": "",
     "s3_bucket": "",
     "s3_region": "always sent, so that servers without a location call work too",
-    "s3_secure": "HTTPS",
+    "s3_secure": "HTTPS; said by the endpoint's scheme, where it has one",
     "s3_prefix": "put in front of every object key, for a bucket that is shared with others",
     "s3_ca_bundle": "file of certificates to trust instead of the bundled ones",
     "s3_create_bucket": "workers make a missing bucket",
@@ -63,6 +63,13 @@ TEXTS: dict[str, str] = {
     "job_ttl": "seconds that an ended job's state stays in Redis; its result stays in the object store",
     "answer_cache_ttl": "seconds that an answer is given again to an equal question about the same version",
     "map_cache_ttl": "seconds that a map reply is reused",
+    "results_keep": "newest entries of a tenant's results stream that stay in any case; all that stay where it has no "
+    "consumer group",
+    "results_keep_unread": "entries of it that stay for a consumer group that has not acknowledged them (about 0.15 KB "
+    "each); what goes beyond that is told by an entry `lost`",
+    "results_keep_seconds": "seconds that an entry of it stays at most, read or not",
+    "dead_letters_keep": "dead letters of a tenant",
+    "dead_letters_keep_seconds": "seconds that a dead letter stays at most",
     "max_upload_bytes": "of one corpus job",
     "log_level": "",
 }

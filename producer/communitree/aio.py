@@ -68,9 +68,11 @@ class AsyncClient:
         """Return what a job of `index --plan` found."""
         return await asyncio.to_thread(self.sync.planned, job)
 
-    async def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
+    async def gather(
+        self, source: Source | Sequence[Source], options: IndexOptions | None = None, *, follow_links: bool = False
+    ) -> Gathered:
         """Return the files of a source, and what was left out and why."""
-        return await asyncio.to_thread(self.sync.gather, source, options)
+        return await asyncio.to_thread(self.sync.gather, source, options, follow_links=follow_links)
 
     async def submit_index(
         self,
@@ -92,9 +94,9 @@ class AsyncClient:
         """Return a line for each setting in which a job would differ from the corpus's published version."""
         return await asyncio.to_thread(self.sync.changed_settings, corpus, options)
 
-    async def documents(self, corpus: str) -> int:
-        """Return how many documents the published version has, which an index would replace; 0 where there is none."""
-        return await asyncio.to_thread(self.sync.documents, corpus)
+    async def replaced(self, corpus: str, gathered: Gathered) -> int:
+        """Return how many files of the published version an index of these would not have."""
+        return await asyncio.to_thread(self.sync.replaced, corpus, gathered)
 
     async def index(
         self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None

@@ -1,45 +1,23 @@
-"""Corpora as they lie in the object store: list, delete, clear away what nothing refers to any more."""
+"""Corpora: what there is, what stands in the way of a job, and the removal of one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from communitree.deleting import forget
 from communitree_shared.errors import CorpusBusy, CorpusNotFound
-from communitree_shared.ledger.jobs import ENDED, Jobs
-from communitree_shared.objects.keys import corpus_name, decode_name, encode_name
-from communitree_shared.redis_server import rediskeys as rk
+from communitree_shared.ledger.corpora import corpora, indexing
+from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.objects.keys import corpus_name
+
+__all__ = ["corpora", "delete", "indexing", "not_there", "refuse_busy", "replaced"]
 
 
-def corpora(jobs: Jobs) -> list[dict[str, Any]]:
-    """Return name, version, job that indexes it now ("" where none), the manifest's counts, of each corpus.
-
-    `answers_from_cache`: questions that got the finished answer of an equal one.
-    """
-    found, hits = [], jobs.ledger.redis.hgetall(rk.answer_hits(jobs.tenant))
-    for folder in jobs.store.folders(jobs.keys.corpora()):
-        name = decode_name(folder)
-        current = jobs.store.find_json(jobs.keys.current(name)) or {}
-        version = str(current.get("version", ""))
-        if not version and next(jobs.store.keys(jobs.keys.corpus(name)), None) is None:
-            continue  # some servers keep the folders of deleted objects
-        manifest = (jobs.store.find_json(jobs.keys.manifest(name, version)) if version else None) or {}
-        result = manifest.get("result", {})
-        about = {part: result[part] for part in ("status", "counts", "coverage") if part in result}
-        published = {"published": current["published"]} if "published" in current else {}
-        known = {"answers_from_cache": int(hits.get(encode_name(name), 0))}
-        found.append(
-            {"name": name, "version": version, "indexing": indexing(jobs, name), **published, **about, **known}
-        )
-    return sorted(found, key=lambda c: str(c["name"]))
-
-
-def indexing(jobs: Jobs, corpus: str) -> str:
-    """Return the job that indexes a corpus now, "" where there is none."""
-    owner = jobs.ledger.redis.get(rk.corpus_lock(jobs.tenant, encode_name(corpus)))
-    if not owner or jobs.ledger.record(jobs.tenant, str(owner)).get("state") in {None, *ENDED}:
-        return ""
-    return str(owner)
+def replaced(jobs: Jobs, corpus: str, sha256s: Collection[str]) -> int:
+    """Return how many files of the published version are not among these; what a graph was made of is not looked at."""
+    version = (jobs.store.find_json(jobs.keys.current(corpus)) or {}).get("version")
+    needs = (jobs.store.find_json(jobs.keys.needs(corpus, version)) if version else None) or {}
+    return len(set(needs.get("documents", ())) - set(sha256s))
 
 
 def refuse_busy(jobs: Jobs, corpus: str) -> None:

@@ -20,7 +20,7 @@ from communitree.looks import export, looking
 from communitree.outcome import as_result, plan_of
 from communitree.sources import Gathered, gather
 from communitree.upload import upload
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract import ask_defaults, corpus_settings
 from communitree_shared.contract.index_plan import IndexPlan
 from communitree_shared.contract.job_views import JobRow, JobView
@@ -110,8 +110,7 @@ class Client:
         if not options.plan_only and not idempotency_key:  # the job that is busy may be the one of this key
             catalogue.refuse_busy(jobs, corpus)
         gathered = source if isinstance(source, Gathered) else self.gather(source, options)
-        if options.read.strict:
-            gathered.refuse_losses()
+        gathered.refuse_losses(options.read.strict)
         self._store.ensure_bucket()
         upload(self._store, jobs.keys, corpus, gathered.documents, progress)
         listed = [document.listed() for document in gathered.documents]
@@ -120,11 +119,12 @@ class Client:
             idempotency_key=idempotency_key,
         ).job  # fmt: skip
 
-    def gather(self, source: Source | Sequence[Source], options: IndexOptions | None = None) -> Gathered:
-        """Return the files of a source, and what was left out and why, without uploading anything."""
-        sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-        tables = options is not None and options.graph
-        return gather(sources, tables=tables, max_bytes=self.settings.max_upload_bytes)
+    def gather(
+        self, source: Source | Sequence[Source], options: IndexOptions | None = None, *, follow_links: bool = False
+    ) -> Gathered:
+        """Return the files of a source, and what was left out and why, without uploading: see `sources.gather`."""
+        most, tables = self.settings.max_upload_bytes, options is not None and options.graph
+        return gather(source, tables=tables, max_bytes=most, follow_links=follow_links)
 
     def changed_settings(self, corpus: str, options: IndexOptions | None = None) -> list[str]:
         """Return a line for each setting in which a job would differ from the corpus's published version."""
@@ -132,10 +132,9 @@ class Client:
         chosen, _ = corpus_settings.effective(manifest, options or IndexOptions())
         return corpus_settings.changes(manifest, chosen)
 
-    def documents(self, corpus: str) -> int:
-        """Return how many documents the published version has, which an index would replace; 0 where there is none."""
-        manifest = self._jobs.manifest(corpus_name(corpus)) or {}
-        return int(manifest.get("result", {}).get("counts", {}).get("documents", 0))
+    def replaced(self, corpus: str, gathered: Gathered) -> int:
+        """Return how many files of the published version an index of these would not have."""
+        return catalogue.replaced(self._jobs, corpus_name(corpus), {d.sha256 for d in gathered.documents})
 
     def index(self, source: Source | Sequence[Source], corpus: str, options: IndexOptions | None = None) -> IndexResult:
         """Index a source and wait for the result: the corpus then has these documents alone (see `changes`)."""
@@ -342,7 +341,7 @@ class Client:
         return recovery.resume(self._jobs, job)
 
     def dead_letters(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
+        """Return the newest units that were given up: job, stage, unit, attempts, why; `lost`: older ones went."""
         return recovery.dead_letters(self._jobs, limit)
 
     def redrive(self) -> list[str]:

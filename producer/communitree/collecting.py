@@ -69,7 +69,9 @@ def _corpus(jobs: Jobs, corpus: str, before: float, found: Found, dry_run: bool)
         dated = list(store.dated(keys.version(corpus, version)))
         if version not in kept and dated and max(at for _, at in dated) < before:
             old[version] = [key for key, _ in dated]
-    loose = {"units": [], "documents": [], "batches": []} if indexing else _loose(jobs, corpus, kept, before)
+    loose = (
+        {"units": [], "documents": [], "batches": [], "lists": []} if indexing else _loose(jobs, corpus, kept, before)
+    )
     again, indexing_now = _kept(jobs, corpus)
     if again - kept or (indexing_now and not indexing):
         return  # something has begun meanwhile: this corpus is left to the next time
@@ -90,6 +92,8 @@ def _loose(jobs: Jobs, corpus: str, kept: set[str], before: float) -> dict[str, 
     needs: list[Any] = [store.find_json(keys.needs(corpus, version)) for version in sorted(kept)]
     folder = keys.corpus(corpus)
     loose: dict[str, list[str]] = {"units": [], "documents": [], "batches": []}
+    # Only a job that has not published needs the list of its documents; one that is resumed has it still, if young.
+    loose["lists"] = [k for k, at in store.dated(keys.document_lists(corpus)) if at < before]
     if all(need is not None for need in needs):  # a version of an older release does not tell: then nothing goes
         units = {keys.unit(corpus, s, u) for need in needs for s, ids in need["units"].items() for u in ids}
         documents = {keys.document(corpus, sha256) for need in needs for sha256 in need["documents"]}

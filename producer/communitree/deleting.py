@@ -9,6 +9,7 @@ from typing import Any
 from communitree.collecting import open_jobs
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.jobs import Jobs
+from communitree_shared.ledger.keeping import entries
 from communitree_shared.objects.keys import encode_name
 from communitree_shared.redis_server import rediskeys as rk
 
@@ -39,9 +40,9 @@ def forget(jobs: Jobs, corpus: str) -> int:
         for key in list(client.scan_iter(f"{prefix}*", count=1000)):
             client.unlink(key)
     stream = rk.results(jobs.tenant)
-    entries: Any = client.xrange(stream)
-    if told := [entry for entry, fields in entries if fields.get("corpus") == corpus]:
-        client.xdel(stream, *told)
+    told = [entry for entry, fields in entries(client, stream) if fields.get("corpus") == corpus]
+    for start in range(0, len(told), 1000):
+        client.xdel(stream, *told[start : start + 1000])
     return removed
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from communitree_shared.contract.results import Answer
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.jobs import ENDED, Jobs
+from communitree_shared.ledger.keeping import LOST
 
 #: The last event of every job.
 ENDED_EVENT = "job.ended"
@@ -22,6 +23,12 @@ RESTART_EVENT = "answer.restart"
 
 #: Something that the caller should know, with the field `message`.
 WARNING_EVENT = "warning"
+
+#: Events are missing here, so many as the field `count` says: more came than are kept, or than the reader kept up with.
+LOST_EVENT = LOST
+
+#: An `at` above this is in milliseconds, as older workers write it (and `ok` as `1`).
+_MILLISECONDS = 1e11
 
 #: Fields that are words even where they look like numbers.
 _WORDS = frozenset(("type", "stage", "kind", "unit", "text", "message", "reason", "title", "status", "corpus", "cause"))
@@ -50,7 +57,7 @@ class Event:
         """Return an event from its stream entry, numbers as numbers."""
         fields: dict[str, Any] = {name: _value(name, text) for name, text in raw.items()}
         seq, kind, at = int(fields.pop("seq", 0)), str(fields.pop("type", "")), float(fields.pop("at", 0))
-        return cls(stream_id, seq, kind, at / 1000, fields)
+        return cls(stream_id, seq, kind, at / 1000 if at > _MILLISECONDS else at, fields)
 
     def as_json(self) -> dict[str, Any]:
         """Return it flat: seq, at, type, then its fields."""
@@ -94,7 +101,7 @@ def _value(name: str, text: str) -> Any:
     if name in _WORDS:
         return text
     if name == "ok":
-        return text == "1"
+        return text in {"true", "1"}
     try:
         return int(text)
     except ValueError:
@@ -105,9 +112,38 @@ def _value(name: str, text: str) -> Any:
         return text
 
 
+class Gaps:
+    """Finds events that are missing, by their numbers. `seen`: the number of the last one that the reader knows."""
+
+    def __init__(self, seen: int = 0) -> None:
+        self.seen = seen
+
+    def told(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield the events, and before each that does not follow the last one an event `lost`."""
+        for event in events:
+            if event.seq <= self.seen:  # the job was taken up again after a loss of Redis, and counts anew
+                self.seen = 0
+            if (missing := event.seq - self.seen - 1) > 0:
+                yield Event(_before(event.id), self.seen + 1, LOST_EVENT, event.at, {"count": missing})
+            self.seen = event.seq
+            yield event
+
+
+def _before(stream_id: str) -> str:
+    """Return an id of the stream after which the entry of this id comes next."""
+    ms, _, n = stream_id.partition("-")
+    return f"{ms}-{int(n) - 1}" if int(n or 0) else f"{int(ms) - 1}-{2**64 - 1}"
+
+
+def _number(jobs: Jobs, job: str, event: str) -> int:
+    """Return the number of an event, by its id; 0 where it is gone."""
+    found = jobs.ledger.events(jobs.tenant, job, _before(event), most=1)
+    return int(found[0][1].get("seq", 0)) if found and found[0][0] == event else 0
+
+
 def past(jobs: Jobs, job: str) -> list[Event]:
-    """Return the events of a job so far."""
-    return [Event.of(i, raw) for i, raw in jobs.ledger.events(jobs.tenant, job)]
+    """Return the events of a job so far; `lost` first, where they are more than are kept."""
+    return list(Gaps().told(Event.of(i, raw) for i, raw in jobs.ledger.events(jobs.tenant, job)))
 
 
 class JobLost(InfrastructureError):
@@ -164,7 +200,8 @@ def follow(
 ) -> Iterator[Event | None]:
     """Yield a job's events from its start (or after an event's id) until its last; None while nothing happens.
 
-    Goes on through a Redis that is away for a while and through a job that was rebuilt from the object store.
+    Goes on through a Redis that is away for a while and through a job that was rebuilt from the object store. Where
+    events are missing, an event `lost` says how many (at most, where the event of `after` is gone, too).
 
     Raises:
         TimeoutError: the job has not ended within `timeout` seconds.
@@ -172,11 +209,11 @@ def follow(
     """
     waiting = _Waiting(jobs, job, timeout, lost_after)
     cursor = after or "-"
+    gaps = Gaps(_number(jobs, job, after) if after else 0)
     while True:
         found = jobs.ledger.events(jobs.tenant, job, cursor, block_ms=waiting.block_ms)
-        for stream_id, raw in found:
-            cursor = stream_id
-            event = Event.of(stream_id, raw)
+        for event in gaps.told(Event.of(stream_id, raw) for stream_id, raw in found):
+            cursor = event.id
             yield event
             if event.type == ENDED_EVENT:
                 return

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from communitree_shared.contract.messages import LeftOut
+from communitree_shared.contract.messages import DocumentList, LeftOut
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import CorpusNotFound, JobNotFound, UsageError
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.objects.keys import safe_id
 from communitree_shared.redis_server import rediskeys as rk
+
+#: So many letters are taken up in one go.
+MOST = 10_000
 
 #: States in which nothing is left to do.
 _WELL = {"published", "answered", "no_data", "done"}
@@ -30,20 +33,25 @@ def resume(jobs: Jobs, job: str) -> str:
     if request["kind"] == "corpus":
         options = IndexOptions.stored(request.get("given", request["options"]))
         left_out = [LeftOut.model_validate(entry) for entry in request.get("left_out", [])]
-        return jobs.submit_index(request["corpus"], request["documents"], options, left_out=left_out).job
+        apart = request.get("document_list")
+        documents = DocumentList.model_validate(apart) if apart else request["documents"]
+        return jobs.submit_index(request["corpus"], documents, options, left_out=left_out).job
     query = QueryOptions.stored(request["options"])
     return jobs.submit_query(request["corpus"], request["question"], query).job
 
 
 def dead_letters(jobs: Jobs, limit: int) -> list[dict[str, Any]]:
-    """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why."""
+    """Return the newest units that were given up after too many attempts: job, stage, unit, attempts, why.
+
+    Among them stands what tells of older ones that were dropped: `type` `lost`, `count`, `until`.
+    """
     entries: Any = jobs.ledger.redis.xrevrange(rk.dead_letters(jobs.tenant), count=limit)
     return [{"id": entry, **{k: v for k, v in fields.items() if k != "body"}} for entry, fields in entries]
 
 
 def redrive(jobs: Jobs) -> list[str]:
     """Resume the jobs of all dead letters; return them. Letters of a job that is refused just now are kept."""
-    letters = dead_letters(jobs, 10_000)
+    letters = [letter for letter in dead_letters(jobs, MOST) if "job" in letter]
     resumed, kept = [], set()
     for job in sorted({str(letter["job"]) for letter in letters}):
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO
 
+from communitree.finding import open_regular
 from communitree.sources import Document
 from communitree_shared.errors import UsageError
 from communitree_shared.objects.keys import Keys
@@ -39,10 +40,14 @@ def upload(
 def _put(store: Store, key: str, document: Document) -> None:
     try:
         if document.path is not None and document.size > _IN_PARTS:
-            with document.path.open("rb") as file:
+            with open_regular(document.path) as file:
                 store.put_file(key, _Watched(file, document), document.size)
             return
-        data = document.data if document.path is None else document.path.read_bytes()
+        if document.path is None:
+            data = document.data
+        else:
+            with open_regular(document.path) as file:
+                data = file.read(document.size + 1)
     except OSError as error:
         raise _unreadable(document, error) from error
     if hashlib.sha256(data).hexdigest() != document.sha256:

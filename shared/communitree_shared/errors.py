@@ -10,10 +10,14 @@ CommunitreeError
 │   └── BadInput          a document, table or message: names file, column, row
 ├── StackNotRunning       no embedded stack and no servers in the settings              (exit 4)
 ├── InfrastructureError   Redis or S3 away                                              (retryable)
-│   └── ServerRefuses     credentials, rights, bucket, space, clock: someone must act   (retryable)
+│   ├── ServerRefuses     credentials, rights, bucket, space, clock: someone must act   (retryable)
+│   │   └── OtherBucket   not the bucket of the jobs in this Redis                      (exit 5)
+│   └── DataLost          the embedded stack's data is gone                             (exit 5)
 ├── ModelError            a model endpoint's answer, in the provider's words
 │   ├── ContextTooLong    the prompt is longer than the model takes; callers split
-│   ├── OutputCut         finish_reason=length
+│   │   └── PromptCut     the server took it and read less than was sent
+│   ├── OutputCut         the reply ended before its end: at a limit, inside its JSON, or in its thinking
+│   ├── ContentRefused    a filter, or the model itself, refuses this content
 │   ├── BudgetReached     the job's money or token ceiling
 │   └── DeadlinePassed
 ├── Cancelled
@@ -111,14 +115,34 @@ class ServerRefuses(InfrastructureError):
     code = "refused"
 
 
+class OtherBucket(ServerRefuses):
+    """The bucket is not the one in which the jobs of this Redis lie, or has lost its content."""
+
+    code = "other_bucket"
+    exit_code = 5
+
+
+class DataLost(InfrastructureError):
+    """The embedded stack's data was there before, and is gone."""
+
+    code = "data_lost"
+    retryable = False
+    exit_code = 5
+
+
 class ModelError(CommunitreeError):
-    """A model endpoint refused or failed; the message carries the provider's words."""
+    """A model endpoint refused or failed; the message carries the provider's words.
+
+    `status`: of HTTP, None where no answer came. `unexplained`: this request was refused in words that say no cause, so
+    another part of the same content may be taken.
+    """
 
     code = "model"
 
-    def __init__(self, message: str, *, status: int | None = None, **more: Any) -> None:
+    def __init__(self, message: str, *, status: int | None = None, unexplained: bool = False, **more: Any) -> None:
         super().__init__(message, **more)
         self.status = status
+        self.unexplained = unexplained
 
 
 class ContextTooLong(ModelError):
@@ -127,16 +151,32 @@ class ContextTooLong(ModelError):
     code = "context_too_long"
 
 
+class PromptCut(ContextTooLong):
+    """The server took the prompt, and says that it read far fewer tokens than were sent."""
+
+    code = "prompt_cut"
+
+
 class OutputCut(ModelError):
-    """The reply ended at its length limit."""
+    """The reply ended before its end: at its limit, inside its JSON, or before anything but thinking came."""
 
     code = "output_cut"
+
+
+class ContentRefused(ModelError):
+    """A filter of the provider's, or the model in its own words, refuses this content; asking again does not help."""
+
+    code = "content_refused"
 
 
 class BudgetReached(ModelError):
     """The job's ceiling of money or tokens is reached."""
 
     code = "budget"
+
+
+#: What helps where time was too short.
+DEADLINE_HINT = "Give it more time (--deadline), or less to read (a smaller --budget-tokens)."
 
 
 class DeadlinePassed(ModelError):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from email.utils import parsedate_to_datetime
+
 import redis
 import urllib3
 from minio.error import InvalidResponseError, MinioException, S3Error, ServerError
@@ -9,6 +12,8 @@ from minio.error import InvalidResponseError, MinioException, S3Error, ServerErr
 from communitree_shared.errors import InfrastructureError, ServerRefuses
 
 _KEYS = "Check COMMUNITREE_S3_ACCESS_KEY and COMMUNITREE_S3_SECRET_KEY (or the role), and what they may do"
+
+_CLOCK = "Set the clocks of both (NTP): a store takes no request whose time is off by more than 15 minutes."
 
 #: Codes of S3 that someone must act on → what to do. Everything else is taken for an outage.
 _S3_REFUSALS = {
@@ -23,7 +28,7 @@ _S3_REFUSALS = {
     ),
     **dict.fromkeys(
         ("RequestTimeTooSkewed", "RequestExpired"),
-        "The clocks of this machine and of the object store differ: set them (NTP).",
+        _CLOCK,
     ),
     **dict.fromkeys(
         ("XMinioStorageFull", "InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded",
@@ -50,6 +55,11 @@ class NoCredentials(Exception):
 def of_s3(error: Exception, endpoint: str, bucket: str) -> InfrastructureError:
     """Return what an exception of the S3 client means."""
     code, words = _s3_code(error)
+    if code in _S3_REFUSALS and (off := _clock_off(error, code)):
+        return ServerRefuses(
+            f"The clock of this machine is {off} the clock of the object store at {endpoint}, which refuses us.",
+            hint=_CLOCK,
+        )
     if code in _S3_REFUSALS:
         return ServerRefuses(
             f"The object store at {endpoint} refuses us: {code}{f' ({words})' if words else ''}.",
@@ -69,6 +79,33 @@ def of_s3(error: Exception, endpoint: str, bucket: str) -> InfrastructureError:
         f"The object store at {endpoint} does not serve us: {_short(error)}.",
         hint="Check that it runs and has space, and COMMUNITREE_S3_ENDPOINT.",
     )
+
+
+def no_conditions(endpoint: str, said: str) -> ServerRefuses:
+    """Return why a store cannot be used that does not write an object only where there is none."""
+    return ServerRefuses(
+        f"The object store at {endpoint} has no conditional writes (If-None-Match: {said}): two workers could both "
+        "write an answer.",
+        hint="Use a store that has them: AWS S3, MinIO, SeaweedFS, Ceph, R2 … (docs/operations.md, `Managed S3`).",
+    )
+
+
+def _clock_off(error: Exception, code: str) -> str:
+    """Return how far our clock is from that of a store that refuses us; "" where that is not why.
+
+    The answer to a HEAD has no body that would say so.
+    """
+    response = getattr(error, "response", None)
+    date = (getattr(response, "headers", None) or {}).get("date", "")
+    try:
+        off = time.time() - parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return ""
+    named = code in {"RequestTimeTooSkewed", "RequestExpired"}
+    if abs(off) < (60 if named else 14 * 60):
+        return ""
+    minutes = round(abs(off) / 60)
+    return f"{minutes:,} min {'ahead of' if off > 0 else 'behind'}"
 
 
 def _s3_code(error: Exception) -> tuple[str, str]:
@@ -92,14 +129,21 @@ _REDIS_TLS = (
     "and COMMUNITREE_REDIS_CERTIFICATE where it wants a certificate of ours."
 )
 
-#: Refusals that pass by themselves: a script of another holds the server up, or a replica is behind.
-_FOR_NOW = ("BUSY ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
+#: Refusals that pass by themselves: a script of another holds the server up, a replica is behind, a primary became one
+#: while we waited in a blocking call.
+_FOR_NOW = ("BUSY ", "UNBLOCKED ", "NOREPLICAS ", "LOADING ", "MASTERDOWN ")
 
 
 def of_redis(error: Exception, where: str) -> InfrastructureError | None:
     """Return what an exception of the Redis client means; None for one that is our own mistake."""
     said = _short(error)
-    if isinstance(error, redis.AuthenticationError) or said.startswith(("NOAUTH", "WRONGPASS")):
+    if said.startswith("NOAUTH") or "HELLO must be called with the client already authenticated" in said:
+        said = "it wants a password, and none is set"
+        hint = (
+            "Put it into COMMUNITREE_REDIS_URL: redis://:password@host:6379/0 (sentinels: "
+            "COMMUNITREE_REDIS_SENTINEL_PASSWORD)."
+        )
+    elif isinstance(error, redis.AuthenticationError) or said.startswith("WRONGPASS"):
         hint = "Check user and password in COMMUNITREE_REDIS_URL (sentinels: COMMUNITREE_REDIS_SENTINEL_PASSWORD)."
     elif isinstance(error, redis.exceptions.NoPermissionError) or said.startswith("NOPERM"):
         hint = "Give the user what docs/operations.md lists under `Managed Redis`."
@@ -109,7 +153,7 @@ def of_redis(error: Exception, where: str) -> InfrastructureError | None:
         hint = "Redis cannot write to its disk: give it space, see its log."
     elif any(word in said for word in _TLS):
         hint = _REDIS_TLS
-    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW):
+    elif isinstance(error, (*_REDIS_AWAY, OSError)) or said.startswith(_FOR_NOW) or "-READONLY " in said:
         return InfrastructureError(
             f"Redis at {where} does not answer: {said}.", hint="Check that it runs, and COMMUNITREE_REDIS_URL."
         )

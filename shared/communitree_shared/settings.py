@@ -6,29 +6,39 @@ Environment wins over the file. Secrets never appear in `repr`, logs or errors; 
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Optional
 
-from pydantic import BaseModel, Field, PrivateAttr, SecretStr, field_validator
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError, create_model, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
+from communitree_shared import setting_values
 from communitree_shared.contract import ask_defaults
-from communitree_shared.errors import UsageError
-
-#: Stages that may call a model, each with settings of its own.
-ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
-MODEL_STAGES: tuple[ModelStage, ...] = ("extract", "report", "rate", "map", "reduce")
+from communitree_shared.contract.messages import MODEL_STAGES as MODEL_STAGES
+from communitree_shared.contract.messages import ModelStage as ModelStage
+from communitree_shared.redis_server import address
+from communitree_shared.setting_sources import QuestionVariables, SecretFiles, toml_file
 
 #: The built-in model: deterministic, needs no network.
 EXTRACTIVE = "extractive"
 
-_MODEL_FIELDS = (
-    "base_url", "api_key", "model", "api_version", "price_input", "price_output", "price_cached",
-    "requests_per_minute", "tokens_per_minute", "concurrency", "timeout", "tries", "max_tokens",
-    "temperature", "json_mode", "context_tokens", "extra_headers", "extra_body", "proxy", "ca_bundle", "cache",
-)  # fmt: skip
+
+#: Numbers that any store and clock takes: ten years are for ever.
+_Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_Bytes = Annotated[int, Field(ge=1, le=2**60)]
+_Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 24 * 3600.0)]
+_Patience = Annotated[float, Field(ge=0, le=10 * 365 * 24 * 3600.0)]
+_Usd = Annotated[float, Field(ge=0, le=1e6)]
+_Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 class ModelSettings(BaseModel):
@@ -38,18 +48,18 @@ class ModelSettings(BaseModel):
     api_key: SecretStr = SecretStr("")
     model: str = EXTRACTIVE
     api_version: str = Field("", description="set: an Azure-style URL and `api-key` header")
-    price_input: float | None = Field(None, description="USD per million prompt tokens; None: unknown")
-    price_output: float | None = None
-    price_cached: float | None = Field(None, description="USD per million provider-cached prompt tokens")
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    concurrency: int | None = None
-    timeout: float = Field(120.0, description="seconds of one try")
-    tries: int = Field(6, ge=1)
-    max_tokens: int | None = None
-    temperature: float | None = None
+    price_input: _Usd | None = Field(None, description="USD per million prompt tokens; None: unknown")
+    price_output: _Usd | None = None
+    price_cached: _Usd | None = Field(None, description="USD per million provider-cached prompt tokens")
+    requests_per_minute: _Count | None = None
+    tokens_per_minute: _Count | None = None
+    concurrency: _Count | None = None
+    timeout: _Seconds = Field(120.0, description="seconds of one try")
+    tries: _Count = 6
+    max_tokens: _Count | None = None
+    temperature: _Temperature | None = None
     json_mode: Literal["auto", "json_schema", "json_object", "text"] = "auto"
-    context_tokens: int | None = None
+    context_tokens: _Count | None = None
     extra_headers: dict[str, str] = Field({}, repr=False)
     extra_body: dict[str, Any] = Field({}, repr=False)
     proxy: str = Field("", repr=False)
@@ -65,7 +75,9 @@ class ModelSettings(BaseModel):
 class Settings(BaseSettings):
     """All settings of a process; a worker's and a client's are the same class."""
 
-    model_config = SettingsConfigDict(env_prefix="COMMUNITREE_", extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix=setting_values.PREFIX, extra="ignore", env_ignore_empty=True, allow_inf_nan=False
+    )
 
     home: Path = Field(default_factory=lambda: _data_home() / "communitree", description="the embedded stack's folder")
     tenant: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
@@ -78,10 +90,10 @@ class Settings(BaseSettings):
     s3_endpoint: str = ""
     s3_access_key: SecretStr = SecretStr("")
     s3_secret_key: SecretStr = SecretStr("")
-    s3_bucket: str = Field("communitree", min_length=3)
-    s3_region: str = "us-east-1"
+    s3_bucket: str = Field("communitree", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$")
+    s3_region: str = Field("us-east-1", pattern=r"^([a-z0-9][a-z0-9_-]{0,62})?$")
     s3_secure: bool = False
-    s3_prefix: str = ""
+    s3_prefix: str = Field("", pattern=r"^[A-Za-z0-9!_.*'()/-]{0,200}$")
     s3_ca_bundle: str = ""
     s3_create_bucket: bool = True
     # models: one default, and the same fields for one stage as COMMUNITREE_LLM_<STAGE>_<FIELD>
@@ -89,18 +101,18 @@ class Settings(BaseSettings):
     llm_api_key: SecretStr = SecretStr("")
     llm_model: str = EXTRACTIVE
     llm_api_version: str = ""
-    llm_price_input: float | None = None
-    llm_price_output: float | None = None
-    llm_price_cached: float | None = None
-    llm_requests_per_minute: int | None = None
-    llm_tokens_per_minute: int | None = None
-    llm_concurrency: int | None = None
-    llm_timeout: float = 120.0
-    llm_tries: int = 6
-    llm_max_tokens: int | None = None
-    llm_temperature: float | None = None
+    llm_price_input: _Usd | None = None
+    llm_price_output: _Usd | None = None
+    llm_price_cached: _Usd | None = None
+    llm_requests_per_minute: _Count | None = None
+    llm_tokens_per_minute: _Count | None = None
+    llm_concurrency: _Count | None = None
+    llm_timeout: _Seconds = 120.0
+    llm_tries: _Count = 6
+    llm_max_tokens: _Count | None = None
+    llm_temperature: _Temperature | None = None
     llm_json_mode: Literal["auto", "json_schema", "json_object", "text"] = "auto"
-    llm_context_tokens: int | None = None
+    llm_context_tokens: _Count | None = None
     llm_extra_headers: dict[str, str] = Field({}, repr=False)
     llm_extra_body: dict[str, Any] = Field({}, repr=False)
     llm_proxy: str = Field("", repr=False)
@@ -109,30 +121,47 @@ class Settings(BaseSettings):
     # questions: each option of QueryOptions as COMMUNITREE_ASK_<OPTION>
     ask: dict[str, Any] = {}
     # delivery (seconds unless said)
-    visibility_timeout: float = 90.0
-    lease: float = 15.0
-    lease_renewal: float = 5.0
-    reconciler_tick: float = 5.0
-    max_attempts: int = 5
-    refusal_patience: float = 600.0
-    map_batches_per_message: int = 16
-    reports_per_message: int = Field(4, ge=1)
-    local_units_per_message: int = 8
-    window: int = Field(256, description="units of one job in the broker")
-    bulk_window: int = 32
-    max_open_jobs: int = Field(10_000, description="open jobs of one tenant")
-    max_open_jobs_total: int = 100_000
-    max_waiting_units: int = Field(2_000_000, description="units of one tenant's open jobs that have not ended")
-    max_waiting_units_total: int = 10_000_000
-    model_slots: int = Field(200, description="threads of a worker for model queues")
-    cpu_slots: int = Field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
-    job_ttl: float = Field(7 * 24 * 3600.0, description="how long an ended job's keys stay")
-    answer_cache_ttl: float = 24 * 3600.0
-    map_cache_ttl: float = 24 * 3600.0
-    max_upload_bytes: int = 4 * 2**30
-    log_level: str = "INFO"
+    visibility_timeout: _Seconds = 90.0
+    lease: _Seconds = 15.0
+    lease_renewal: _Seconds = 5.0
+    reconciler_tick: _Seconds = 5.0
+    max_attempts: _Count = 5
+    refusal_patience: _Patience = 600.0
+    map_batches_per_message: _Count = 16
+    reports_per_message: _Count = 4
+    local_units_per_message: _Count = 8
+    window: _Count = Field(256, description="units of one job in the broker")
+    bulk_window: _Count = 32
+    max_open_jobs: _Count = Field(10_000, description="open jobs of one tenant")
+    max_open_jobs_total: _Count = 100_000
+    max_waiting_units: _Count = Field(2_000_000, description="units of one tenant's open jobs that have not ended")
+    max_waiting_units_total: _Count = 10_000_000
+    model_slots: _Count = Field(200, description="threads of a worker for model queues")
+    cpu_slots: _Count = Field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
+    job_ttl: _Seconds = Field(7 * 24 * 3600.0, description="how long an ended job's keys stay")
+    answer_cache_ttl: _Seconds = 24 * 3600.0
+    map_cache_ttl: _Seconds = 24 * 3600.0
+    results_keep: _Count = Field(10_000, description="newest entries of a tenant's results that stay in any case")
+    results_keep_unread: _Count = Field(250_000, description="entries that a consumer group has not acknowledged")
+    results_keep_seconds: _Seconds = 7 * 24 * 3600.0
+    dead_letters_keep: _Count = 10_000
+    dead_letters_keep_seconds: _Seconds = 30 * 24 * 3600.0
+    max_upload_bytes: _Bytes = 4 * 2**30
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
     _models: dict[str, ModelSettings] = PrivateAttr(default_factory=dict)
+
+    def __init__(self, **given: Any) -> None:
+        """Read all settings, and look at them.
+
+        Raises:
+            UsageError: one is wrong; a line that names it.
+        """
+        with _said_in_a_line(type(self), setting_values.PREFIX):
+            super().__init__(**given)
+        self._look()
+        for stage in MODEL_STAGES:
+            self.model(stage)
 
     @classmethod
     def settings_customise_sources(
@@ -144,11 +173,21 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment before the TOML file."""
-        files = _SecretFiles(settings_cls, "COMMUNITREE_")
-        questions = _QuestionVariables(settings_cls)
+        files = SecretFiles(settings_cls, "COMMUNITREE_")
+        questions = QuestionVariables(settings_cls)
         sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings, files, questions)
         config = os.environ.get("COMMUNITREE_CONFIG")
-        return (*sources, _file(settings_cls, config)) if config else sources
+        return (*sources, toml_file(settings_cls, config)) if config else sources
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _trimmed(cls, given: Any) -> Any:
+        return _trimmed(given)
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, given: Any) -> Any:
+        return given.upper() if isinstance(given, str) else given
 
     @field_validator("ask")
     @classmethod
@@ -156,111 +195,113 @@ class Settings(BaseSettings):
         ask_defaults.read(given)
         return given
 
+    def _look(self) -> None:
+        """Look at what is more than a number or a word; take the scheme of the endpoint for what it says."""
+        name = ""
+        try:
+            if self.s3_endpoint:
+                name = "s3_endpoint"
+                self.s3_endpoint, secure = setting_values.s3_endpoint(self.s3_endpoint)
+                if secure is not None and "s3_secure" in self.model_fields_set and secure != self.s3_secure:
+                    raise ValueError(f"says otherwise than COMMUNITREE_S3_SECURE={str(self.s3_secure).lower()}")
+                self.s3_secure = self.s3_secure if secure is None else secure
+            for name in ("redis_ca_bundle", "redis_certificate", "redis_private_key", "s3_ca_bundle"):
+                if getattr(self, name):
+                    setting_values.readable(getattr(self, name))
+        except ValueError as error:
+            raise setting_values.refusal(Settings, name, str(error), value=getattr(self, name)) from None
+        if url := self.redis_url.get_secret_value():
+            address.parse(url)
+
+    def look_as_worker(self) -> None:
+        """Look at the files that only workers need.
+
+        Raises:
+            UsageError: one cannot be read.
+        """
+        for stage in MODEL_STAGES:
+            path = self.model(stage).ca_bundle
+            try:
+                if path:
+                    setting_values.readable(path)
+            except ValueError as error:
+                of_stage = path != self.llm_ca_bundle
+                prefix = f"{setting_values.PREFIX}LLM_{stage.upper()}_" if of_stage else setting_values.PREFIX
+                model, name = (_StageOverrides, "ca_bundle") if of_stage else (Settings, "llm_ca_bundle")
+                raise setting_values.refusal(model, name, str(error), value=path, prefix=prefix) from None
+
     def model(self, stage: ModelStage) -> ModelSettings:
         """Return the model settings of one stage: its own fields, else the default ones. Read once a process."""
         found = self._models.get(stage)
         if found is None:
-            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in _MODEL_FIELDS}
-            values.update(_StageOverrides.of(stage))
-            found = self._models[stage] = ModelSettings.model_validate(values)
+            values: dict[str, Any] = {field: getattr(self, f"llm_{field}") for field in ModelSettings.model_fields}
+            own = _StageOverrides.of(stage)
+            found = ModelSettings.model_validate({**values, **own})
+            _look_at_model(found, stage, own)
+            self._models[stage] = found
         return found
 
 
-class _StageOverrides(BaseSettings):
+def _look_at_model(model: ModelSettings, stage: str, own: dict[str, Any]) -> None:
+    looks: dict[str, Callable[[Any], None]] = {
+        "base_url": setting_values.http_url, "proxy": setting_values.http_url, "extra_headers": setting_values.headers,
+    }  # fmt: skip
+    for name, look in looks.items():
+        value = getattr(model, name)
+        try:
+            if value:
+                look(value)
+        except ValueError as error:
+            prefix = f"{setting_values.PREFIX}LLM_{stage.upper()}_" if name in own else f"{setting_values.PREFIX}LLM_"
+            raise setting_values.refusal(ModelSettings, name, str(error), value=value, prefix=prefix) from None
+
+
+class _OfStage(BaseSettings):
     """`COMMUNITREE_LLM_<STAGE>_<FIELD>`; only what is set counts."""
 
-    model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True, allow_inf_nan=False)
 
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    model: str | None = None
-    api_version: str | None = None
-    price_input: float | None = None
-    price_output: float | None = None
-    price_cached: float | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    concurrency: int | None = None
-    timeout: float | None = None
-    tries: int | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    json_mode: Literal["auto", "json_schema", "json_object", "text"] | None = None
-    context_tokens: int | None = None
-    extra_headers: dict[str, str] | None = None
-    extra_body: dict[str, Any] | None = None
-    proxy: str | None = None
-    ca_bundle: str | None = None
-    cache: bool | None = None
+    @field_validator("*", mode="before")
+    @classmethod
+    def _trimmed(cls, given: Any) -> Any:
+        return _trimmed(given)
 
     @classmethod
     def of(cls, stage: str) -> dict[str, Any]:
         """Return the fields set for a stage."""
-        prefix = f"COMMUNITREE_LLM_{stage.upper()}_"
-        values = cls(_env_prefix=prefix)
+        prefix = f"{setting_values.PREFIX}LLM_{stage.upper()}_"
+        with _said_in_a_line(cls, prefix):
+            values = cls(_env_prefix=prefix)
         found = {name: getattr(values, name) for name in values.model_fields_set if getattr(values, name) is not None}
-        return _SecretFiles(cls, prefix)() | found
+        return SecretFiles(cls, prefix)() | found
 
 
-class _SecretFiles(PydanticBaseSettingsSource):
-    """`<PREFIX><NAME>_FILE` for every secret: the file's text, without the newline at its end."""
-
-    def __init__(self, settings_cls: type[BaseSettings], prefix: str) -> None:
-        super().__init__(settings_cls)
-        self._prefix = prefix
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return the text of a secret's file; None where none is named.
-
-        Raises:
-            UsageError: it cannot be read, or the secret is given twice. The message holds no secret.
-        """
-        name = f"{self._prefix}{field_name.upper()}"
-        path = os.environ.get(f"{name}_FILE", "")
-        if not path or "SecretStr" not in str(field.annotation):
-            return None, field_name, False
-        if os.environ.get(name):
-            raise UsageError(f"{name} and {name}_FILE are both set.", hint="Set one of them.")
-        try:
-            return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-            raise UsageError(f"{name}_FILE names {path}, which cannot be read: {why}.") from None
-
-    def __call__(self) -> dict[str, Any]:
-        """Return the secrets that stand in files."""
-        found = {n: self.get_field_value(f, n)[0] for n, f in self.settings_cls.model_fields.items()}
-        return {name: SecretStr(value) for name, value in found.items() if value is not None}
+_fields: dict[str, Any] = {
+    name: (Optional[field.rebuild_annotation()], None)  # noqa: UP045 - the annotation is a value here
+    for name, field in ModelSettings.model_fields.items()
+}
+_StageOverrides = create_model("_StageOverrides", __base__=_OfStage, **_fields)
 
 
-class _QuestionVariables(PydanticBaseSettingsSource):
-    """`COMMUNITREE_ASK_<OPTION>`: what is set, by the option's name."""
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return all of them for the field `ask`."""
-        prefix = ask_defaults.PREFIX
-        found = {
-            n.upper().removeprefix(prefix).lower(): v
-            for n, v in os.environ.items()
-            if n.upper().startswith(prefix) and v
-        }
-        return found if field_name == "ask" and found else None, field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        """Return the field `ask`, where any variable is set."""
-        found, name, _ = self.get_field_value(self.settings_cls.model_fields["ask"], "ask")
-        return {} if found is None else {name: found}
-
-
-def _file(settings_cls: type[BaseSettings], path: str) -> TomlConfigSettingsSource:
+@contextlib.contextmanager
+def _said_in_a_line(model: type[BaseSettings], prefix: str) -> Iterator[None]:
     try:
-        with open(path, "rb"):  # one that is not there would be passed over
-            return TomlConfigSettingsSource(settings_cls, Path(path))
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
-        raise UsageError(
-            f"COMMUNITREE_CONFIG names {path}, which cannot be read: {why}.", hint="Mend the path, or unset it."
-        ) from None
+        yield
+    except ValidationError as error:
+        raise setting_values.first_fault(model, error, prefix=prefix) from None
+    except SettingsError as error:  # where JSON is wanted
+        name = next(name for name in model.model_fields if f'"{name}"' in str(error))
+        raise setting_values.refusal(model, name, "is no JSON object", prefix=prefix) from None
+
+
+def _trimmed(given: Any) -> Any:
+    """Return a value without the blanks around it: they come with files and copies, and belong to no setting."""
+    text = given.get_secret_value() if isinstance(given, SecretStr) else given
+    if not isinstance(text, str):
+        return given
+    if setting_values.has_control(text.strip()):
+        raise PydanticCustomError("control", "control character")
+    return SecretStr(text.strip()) if isinstance(given, SecretStr) else text.strip()
 
 
 def _data_home() -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from communitree.client import Client
+from communitree_shared.broker import layout
 from communitree_shared.contract.messages import CorpusRequest, LookRequest, QueryRequest
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.ledger.entry import entry
@@ -47,7 +48,7 @@ def _sound(stack: Stack, client: Client, corpus: str) -> Any:
     answer = client.wait_answer(client.submit(corpus, question).job, timeout=60)
     assert answer.status in {"answered", "no_data"}, stack.logs()
     assert {(w.pid, w.create_time()) for w in stack.workers()} == before, stack.logs()
-    until(lambda: not client._redis.exists("unacked"), 30, stack.logs)
+    until(lambda: not client._redis.exists(layout.UNACKED), 30, stack.logs)
 
 
 def test_queues_take_anything(stack: Stack, client: Client) -> None:
@@ -58,7 +59,7 @@ def test_queues_take_anything(stack: Stack, client: Client) -> None:
         sent += 1
     queues = {queue for queue, _ in envelopes(random.Random(SEED), 1)}
     until(lambda: not any(redis.llen(q) for q in queues), 60, stack.logs)
-    assert sent == EACH * len(queues)
+    assert sent == 2 * EACH * len(queues)
 
 
 def test_every_entry_of_the_intake_has_one_outcome(stack: Stack, client: Client) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from communitree_shared.broker import layout
 from support.disturb import disturbed, meanwhile
 from support.oracles import one_commit, sums_close
 from support.provider import Provider
@@ -39,7 +40,7 @@ def test_at_rest_nothing_is_left_in_the_broker(stack: Stack, indexed: None) -> N
     with stack.client() as client:
         redis = client._redis
         until = time.monotonic() + 30
-        while redis.exists("unacked") or redis.zcard("communitree:leases") or redis.zcard("communitree:sent"):
+        while redis.exists(layout.UNACKED) or redis.zcard("communitree:leases") or redis.zcard("communitree:sent"):
             assert time.monotonic() < until, list(redis.scan_iter("*"))
             time.sleep(0.5)
         assert redis.zcard("communitree:outbox") == 0

@@ -1,6 +1,9 @@
 """Thousands of requests in any language, some malformed, some sent twice, while the intake is killed: one outcome each.
 
-`python tests/soak/intake.py [--requests 10000] [--kills 8] [--seed 1]`
+The consumer group of their sender is away meanwhile, and the results are trimmed as the reconciler does; it then reads
+them all, some at a time, and each is there.
+
+`python tests/soak/intake.py [--requests 11000] [--kills 8] [--seed 1]`
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from communitree.embedded.servers import Servers
+from communitree_shared.ledger import Ledger
+from communitree_shared.ledger.keeping import trim_all
 from communitree_shared.objects.keys import Keys
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
@@ -27,6 +32,7 @@ from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
 
 T = "default"
+GROUP = "sender"
 TESTS = Path(__file__).resolve().parents[1]
 
 
@@ -52,10 +58,21 @@ def fill(client: Any, number: int, rng: random.Random) -> dict[str, str]:
     return expected
 
 
+def read(client: Any, ledger: Ledger, settings: Settings) -> list[dict[str, str]]:
+    """Read all that waits for the group, and acknowledge it; return the outcomes."""
+    told: list[dict[str, str]] = []
+    while found := client.xreadgroup(GROUP, "me", {rk.results(T): ">"}, count=500):
+        told += [fields for _, fields in found[0][1]]
+        client.xack(rk.results(T), GROUP, *(entry for entry, _ in found[0][1]))
+        trim_all(ledger, settings)
+    assert not [fields for fields in told if fields.get("type") == "lost"]
+    return [fields for fields in told if "request" in fields]
+
+
 def main(words: list[str] | None = None) -> list[str]:
     """Run; print the figures and return what was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=11_000)
     parser.add_argument("--kills", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(words)
@@ -65,6 +82,8 @@ def main(words: list[str] | None = None) -> list[str]:
         store, client = Store(settings, patience=30), redis_client(settings)
         store.ensure_bucket()
         store.put_json(Keys(T, settings.s3_prefix).current("c"), {"version": "v-1", "corpus": "c"})
+        client.xgroup_create(rk.results(T), GROUP, id="0", mkstream=True)
+        ledger = Ledger(client, patience=5)
         expected = fill(client, asked.requests, rng)
         clean = {k: v for k, v in os.environ.items() if not k.startswith("COMMUNITREE_")}
         env = {**clean, **endpoints.environment(), "PYTHONPATH": str(TESTS), "COMMUNITREE_LEASE": "1",
@@ -86,12 +105,13 @@ def main(words: list[str] | None = None) -> list[str]:
                         running[n] = start()
                     client.delete(rk.INTAKE)  # its lease of 10 s would run out all the same
                     kills += 1
+                trim_all(ledger, settings)
                 time.sleep(0.02)
         finally:
             for process in running:
                 process.kill()
                 process.wait()
-        told: Any = [f for _, f in client.xrange(rk.results(T)) if "request" in f]
+        told = read(client, ledger, settings)
         jobs = int(client.zcard(rk.OPEN_JOBS))  # type: ignore[arg-type]
         client.close()
     outcomes = Counter(f["request"] for f in told)

@@ -23,6 +23,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from communitree.client import Client
+from communitree_shared.broker import layout
 from communitree_shared.contract.options import BatchOptions, IndexOptions, QueryOptions, SelectionOptions
 from support.provider import Provider, fake_provider
 from support.stack import FAST, Stack, running_stack
@@ -160,7 +161,7 @@ def run(stack: Stack, provider: Provider, folder: Path, asked: argparse.Namespac
     redis: Any = clients[0]._redis
     until = time.monotonic() + 60
     while left := [
-        k for k in ("unacked", "communitree:leases", "communitree:outbox", "communitree:open") if redis.exists(k)
+        k for k in (layout.UNACKED, "communitree:leases", "communitree:outbox", "communitree:open") if redis.exists(k)
     ]:
         if time.monotonic() > until:
             figures.stuck.append(f"not at rest: {left}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from communitree_shared.broker import layout
 from communitree_shared.redis_server import rediskeys as rk
 from support.fleet import until
 from support.fuzz import entries, envelopes
@@ -39,6 +40,6 @@ def test_rubbish_for_minutes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             answer = client.wait_answer(client.submit("sound", f"What of seed {seed}?").job, timeout=120)
             assert answer.status in {"answered", "no_data"}, (seed, answer)
             assert {(w.pid, w.create_time()) for w in stack.workers()} == before, (seed, stack.logs())
-        until(lambda: not redis.exists("unacked"), 60, stack.logs)
+        until(lambda: not redis.exists(layout.UNACKED), 60, stack.logs)
     with capsys.disabled():
         print(f"\n{seed} seeds, {sent} envelopes, {50 * seed} requests: all workers live, every question answered")

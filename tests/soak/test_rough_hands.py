@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from communitree.client import Client
+from communitree_shared.broker import layout
 from communitree_shared.contract.options import QueryOptions, SelectionOptions
 from communitree_shared.contract.results import IndexResult
 from communitree_shared.errors import AdmissionRefused, CommunitreeError, CorpusNotFound, JobNotFound
@@ -33,7 +34,7 @@ def _leaves_nothing(client: Client, provider: Provider, calm: IndexResult) -> It
     provider.reset(latency=0.0, hang_rate=0.0)
     yield
     provider.reset(latency=0.0, hang_rate=0.0)
-    names = (rk.LEASES, rk.SENT, rk.OUTBOX, rk.OPEN_JOBS, rk.DEADLINES, rk.UNWRITTEN, "unacked")
+    names = (rk.LEASES, rk.SENT, rk.OUTBOX, rk.OPEN_JOBS, rk.DEADLINES, rk.UNWRITTEN, layout.UNACKED)
     until(lambda: not [name for name in names if client._redis.exists(name)], 60)
     assert not list(client._redis.scan_iter("communitree:flight:*"))
     assert not list(client._redis.scan_iter("communitree:ready:*"))

@@ -17,6 +17,7 @@ from pydoc_data.topics import topics
 from typing import Any
 
 from communitree.client import Client
+from communitree_shared.broker import layout
 from communitree_shared.contract.options import (
     BatchOptions,
     ClusterOptions,
@@ -287,7 +288,7 @@ class Crashes:
         """Wait until the broker holds nothing any more; return what it still holds."""
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            left = [k for k in ("unacked", "communitree:leases", "communitree:sent", "communitree:outbox")
+            left = [k for k in (layout.UNACKED, "communitree:leases", "communitree:sent", "communitree:outbox")
                     if self.redis.exists(k)]  # fmt: skip
             if not left:
                 return []

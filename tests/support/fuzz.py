@@ -74,13 +74,69 @@ def envelope(rng: random.Random, queue: str, task: str) -> str:
     return json.dumps(made)
 
 
+#: What Celery and kombu read of an envelope, each with values that would make them do something.
+HEADERS: dict[str, tuple[Any, ...]] = {
+    "timelimit": ([1e9, "x"], ["x", None], [None, -1], [0.001, 0.001], {}, 7),
+    "compression": ("zlib", "application/x-gzip", "application/x-bz2", "none", 7),
+    "eta": ("2030-01-01T00:00:00Z", "x", 10**30, ""), "expires": ("2001-01-01T00:00:00Z", "x", -1, 0),
+    "shadow": ("os.system", 7, ["x"]), "ignore_result": (False, "x"), "replaced_task_nesting": (10**9, "x"),
+    "stamped_headers": (["a"], 7), "stamps": ({"a": ["b"]}, "x"), "group": ("g", 7), "group_index": (0, "x"),
+    "id": ("same", 7, ""), "root_id": (7,), "parent_id": (7,), "origin": (7,), "lang": ("js", 7),
+    "argsrepr": (7, "x" * 10_000), "kwargsrepr": (7,), "retries": (-1, "x", 10**30), "redelivered": ("x",),
+    "meth": ("__del__",), "utc": (False,), "taskset": ("x",), "chord": ({"task": "os.system"},), "fault": ("x",),
+    "errbacks": ([{"task": "os.system"}],), "delivery_info": (7, {}), "properties": (7,), "hostname": (7,),
+}  # fmt: skip
+PROPERTIES: dict[str, tuple[Any, ...]] = {
+    "reply_to": ("communitree.map", 7), "correlation_id": ("same", 7), "priority": (9, -1, 300, "x", [1]),
+    "delivery_tag": ("same", 7, None, ["x"], {}), "delivery_mode": ("x", 1), "expiration": ("1",), "type": (7,),
+    "delivery_info": (7, None, [], {"exchange": "celery", "routing_key": "x"}, {"exchange": 7, "routing_key": 7}),
+    "body_encoding": ("base64", "zlib", 7, None), "message_id": (7,), "user_id": ("root",), "headers": ({"x": 1},),
+}  # fmt: skip
+_CALL = {"task": "os.system", "args": ["true"], "kwargs": {}, "options": {}, "subtask_type": None, "immutable": False}
+EMBEDDED: dict[str, tuple[Any, ...]] = {
+    "callbacks": ([_CALL], "x", 7), "errbacks": ([_CALL], [7], "x"), "chain": ([_CALL], "x"), "chord": (_CALL, "x", 7),
+}  # fmt: skip
+TOP: dict[str, tuple[Any, ...]] = {
+    "content-type": ("application/x-python-serialize", "application/x-yaml", "text/plain", "", 7, None),
+    "content-encoding": ("binary", "utf-16", "zlib", 7, None), "headers": (None, [], "x"), "properties": (None, 7),
+}  # fmt: skip
+
+
+def hostile(rng: random.Random, queue: str, message: Any) -> str:
+    """Return an envelope around a message (its JSON as an object) that asks for more than its publisher may."""
+    named = [
+        *((HEADERS, n) for n in HEADERS),
+        *((PROPERTIES, n) for n in PROPERTIES),
+        *((EMBEDDED, n) for n in EMBEDDED),
+    ]
+    named += [(TOP, n) for n in TOP if rng.random() < 0.2]
+    chosen = rng.sample(named, rng.randint(1, 4))
+    put: dict[int, dict[str, Any]] = {id(kind): {} for kind in (HEADERS, PROPERTIES, EMBEDDED, TOP)}
+    for kind, name in chosen:
+        put[id(kind)][name] = rng.choice([*kind[name], odd(rng)])
+    embedded = {"callbacks": None, "errbacks": None, "chain": None, "chord": None, **put[id(EMBEDDED)]}
+    identity = str(uuid.UUID(int=rng.getrandbits(128)))
+    return json.dumps({
+        "body": json.dumps([[message], {}, embedded]), "content-type": "application/json", "content-encoding": "utf-8",
+        "headers": {"lang": "py", "task": message["task"], "id": identity, **put[id(HEADERS)]},
+        "properties": {
+            "delivery_tag": identity, "delivery_mode": 2, "body_encoding": "utf-8", "priority": 0,
+            "delivery_info": {"exchange": "", "routing_key": queue}, **put[id(PROPERTIES)],
+        },
+        **put[id(TOP)],
+    })  # fmt: skip
+
+
 def envelopes(rng: random.Random, each: int) -> Iterator[tuple[str, str]]:
-    """Yield (queue, envelope), so many for each queue."""
+    """Yield (queue, envelope), twice so many for each queue."""
     for name in QUEUES:
         tasks = [t for t, q in TASKS.items() if q == name.removesuffix(".local")]
         for _ in range(each):
             task = rng.choice([*tasks, "communitree.corpus.none.v9", "os.system", ""])
             yield QUEUE_PREFIX + name, envelope(rng, QUEUE_PREFIX + name, task)
+            asked = {"task": rng.choice(tasks), "tenant": "default", "job": f"fuzz-{rng.random()}", "stage": "map",
+                     "id": "m", "units": [{"id": "u"}]}  # fmt: skip
+            yield QUEUE_PREFIX + name, hostile(rng, QUEUE_PREFIX + name, asked)
 
 
 def entries(rng: random.Random, number: int) -> Iterator[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.ledger import Ledger
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server.connect import redis_client

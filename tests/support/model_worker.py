@@ -22,7 +22,7 @@ async def main(url: str, redis_url: str, calls: int, in_flight: int, rpm: int, c
     async def one(number: int) -> None:
         async def compute() -> Any:
             request = ChatRequest([{"role": "user", "content": f"question {number}"}])
-            return (await client.complete("map", request, CallContext())).text
+            return (await client.complete("map", request, CallContext())).whole().text
 
         async with places:
             await cache.cached(result_key(number, redis_url), 60, compute, enabled=cached)

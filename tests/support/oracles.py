@@ -55,7 +55,7 @@ def shape(tree: dict[str, Any]) -> list[tuple[str, int, int, str]]:
 #: Keys that live without a TTL while nothing runs: counters, and streams and sets that are trimmed as they grow.
 _LASTING = (
     "communitree:epoch", "communitree:watermark", "communitree:lanes", "communitree:waiting", "communitree:jobs:",
-    "communitree:results:", "communitree:dead:", "communitree:requests:", "communitree:bucket", "_kombu.binding",
+    "communitree:results:", "communitree:dead:", "communitree:requests:", "communitree:bucket", "communitree:binding",
 )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from communitree_shared.contract.options import ReportOptions
 from communitree_workers.report.evidence import EvidenceBuilder
-from communitree_workers.report.extractive import write_report
+from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import ChildReport, Evidence, Report
-from communitree_workers.report.rows import count_rows
+from communitree_workers.report.writing.extractive import write_report
 from communitree_workers.tables.io import Tables
 
 ENCODING = "o200k_base"

@@ -3,8 +3,8 @@
 import io
 
 from communitree_shared.contract.options import ReadOptions
-from communitree_workers.corpus.documents import Document, Problem, Source
-from communitree_workers.corpus.readers import read_documents
+from communitree_workers.corpus.reading.documents import Document, Problem, Source
+from communitree_workers.corpus.reading.formats import read_documents
 
 
 def source(name: str, data: bytes | str) -> Source:

@@ -11,6 +11,7 @@ from typing import Any
 
 from communitree_shared.errors import BadInput
 from communitree_shared.settings import Settings
+from communitree_workers.__main__ import leave
 from communitree_workers.runtime.consume import Worker
 from communitree_workers.runtime.context import Outcome, UnitContext
 
@@ -64,4 +65,4 @@ if __name__ == "__main__":
     import logging
 
     logging.basicConfig(level="INFO", stream=sys.stderr)
-    Worker(Settings(), sys.argv[1:], HANDLERS).run()
+    leave(Worker(Settings(), sys.argv[1:], HANDLERS).run())

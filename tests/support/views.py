@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from communitree_workers.query.blocks import bits, build_blocks
-from communitree_workers.query.corpus_view import CorpusView
-from communitree_workers.query.lexicon import Lexicon
-from communitree_workers.query.overview import Overview
+from communitree_shared.contract.options import BatchOptions
+from communitree_workers.query.batches.rows import ReportRows, Row, Texts
+from communitree_workers.query.selection.choice import topmost
+from communitree_workers.query.view.blocks import bits, build_blocks
+from communitree_workers.query.view.corpus_view import CorpusView
+from communitree_workers.query.view.lexicon import Lexicon
+from communitree_workers.query.view.overview import Overview
 
 
 @dataclass(frozen=True)
@@ -134,3 +137,14 @@ def all_antichains(shape: TreeShape) -> list[tuple[int, ...]]:
 
     roots = [node for node, up in enumerate(shape.parent) if up < 0]
     return [tuple(sorted(itertools.chain.from_iterable(c))) for c in itertools.product(*map(sets, roots))]
+
+
+def is_cut(view: CorpusView, ids: list[int]) -> bool:
+    """Say whether none of the communities is an ancestor of another."""
+    nodes = np.array([view.node[id] for id in ids], dtype=np.int64)
+    return len(topmost(view, nodes)) == len(nodes)
+
+
+def report_rows(view: CorpusView, ids: Sequence[int], contents: Texts, options: BatchOptions) -> list[Row]:
+    """Return the rows of `ReportRows`, all at once."""
+    return ReportRows(view, ids, contents, options).render(range(len(ids)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
+import os
 import sys
 import threading
+from typing import NoReturn
 
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.settings import MODEL_STAGES, Settings
+from communitree_shared.visible import OneLine
 
 
 def _warm() -> None:
@@ -25,10 +29,15 @@ def _warm() -> None:
 def main(argv: list[str]) -> int:
     """Serve the queues named in `argv` (`models`, `cpu`, or single queues); returns the exit code."""
     names = [a for a in argv if a != "worker"] or ["models"]
-    settings = Settings()
-    logging.basicConfig(
-        level=settings.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(level="INFO", stream=sys.stderr)
+    logging.getLogger().handlers[0].setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    try:
+        settings = Settings()
+        settings.look_as_worker()
+    except CommunitreeError as error:
+        logging.getLogger("communitree").error("%s %s", error.message, error.hint)
+        return error.exit_code
+    logging.getLogger().setLevel(settings.log_level)
     for noisy in ("celery", "kombu", "urllib3", "amqp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
@@ -42,6 +51,11 @@ def main(argv: list[str]) -> int:
 
     try:
         kind, _ = queues_of(names)
+        if kind == "models" and all(settings.model(stage).built_in for stage in MODEL_STAGES):
+            logging.getLogger("communitree").warning(
+                "No model is set (COMMUNITREE_LLM_MODEL): this worker has nothing to do, and more of them change "
+                "nothing. The built-in model's work is that of `communitree worker cpu` (in compose: `local`)."
+            )
         handlers = Handlers()
         if kind == "cpu":
             handlers.preload()
@@ -51,12 +65,26 @@ def main(argv: list[str]) -> int:
         gc.set_threshold(20_000, 25, 50)
         if kind == "models" and any(not settings.model(stage).built_in for stage in MODEL_STAGES):
             threading.Thread(target=_warm, name="warm", daemon=True).start()
-        Worker(settings, names, handlers).run()
+        return Worker(settings, names, handlers).run()
     except CommunitreeError as error:
         logging.getLogger("communitree").error("%s %s", error.message, error.hint)
         return error.exit_code
-    return 0
+    except Exception:
+        logging.getLogger("communitree").exception("the worker ends")
+        return 1
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without taking the interpreter down: threads that nobody waits for may be in C code just now.
+
+    What matters is ended by then: the pool, the event loop, the connections to the broker (`Worker.run`).
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -1,7 +1,9 @@
-"""The command line. `main` is the script's entry: exit codes 0 ok, 2 usage, 3 partial, 4 failed."""
+"""The command line. `main` is the script's entry: exit codes 0 ok, 2 usage, 3 partial, 4 failed, 130 Ctrl-C."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,10 +11,29 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. No traceback reaches the caller for an error that has a reason."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    code = 0
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has read enough
+        _mute()
+    return code
+
+
+def _mute() -> None:
+    """Let what is still written go nowhere: Python flushes at its end, and would tell of the broken pipe then."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _run(words: list[str]) -> int:
     if words in (["version"], ["--version"]):  # answered before anything is imported
         from importlib.metadata import version
 
-        sys.stdout.write(f"communitree {version('communitree')}\n")
+        from communitree.cli.printing import write
+
+        write(f"communitree {version('communitree')}\n")
         return 0
     from communitree.cli.app import run
 

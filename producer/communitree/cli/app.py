@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import traceback
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import typer
 
 from communitree.cli import ask, index, look, operate, stack
 from communitree.cli.everywhere import everywhere, with_everywhere
-from communitree.cli.output import say, say_error, to_stdout
+from communitree.cli.output import INTERRUPTED, say, say_error, to_stdout
+from communitree.cli.printing import write
 from communitree_shared.errors import CommunitreeError, InfrastructureError, UsageError
 
 _HELP = """Ask questions about a whole corpus: a tree of communities, a report on each, answers that read the reports.
@@ -65,35 +66,39 @@ def _whole_flags() -> None:
 def run(words: list[str]) -> int:
     """Run one command and return its exit code."""
     as_json = "--json" in words
-    if not {"-h", "--help"}.isdisjoint(words):
+    if not words or not {"-h", "--help"}.isdisjoint(words):
         _whole_flags()
     try:
-        result = build()(list(_joined(words)), prog_name="communitree", standalone_mode=False)
+        result = build()(list(_joined(words)) or ["--help"], prog_name="communitree", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except typer.Exit as ended:
-        if ended.exit_code == 130:  # typer's word for Ctrl-C
+        if ended.exit_code == INTERRUPTED:  # typer's word for Ctrl-C
             say("stopped")
         return ended.exit_code
     except (typer.Abort, KeyboardInterrupt):
         say("stopped")
-        return 130
+        return INTERRUPTED
     except CommunitreeError as error:
         say_error(error, as_json)
         return error.exit_code
-    except BrokenPipeError:  # `| head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except SystemExit as ended:
+        if ended.code != 1:
+            raise
+        raise BrokenPipeError from ended  # rich's word for it; nothing else of ours ends so
+    except BrokenPipeError:
+        raise
     except Exception as error:
         known = _known(error)
         if known is None:
-            raise
+            write(traceback.format_exc(), stderr=True)
+            return 1
         say_error(known, as_json)
         return known.exit_code
 
 
 def _joined(words: list[str]) -> Iterator[str]:
     skip = False
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         if skip:
             skip = False
         elif (word, following) in _OPTIONAL_VALUES:
@@ -112,10 +117,6 @@ def _known(error: Exception) -> CommunitreeError | None:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         context = getattr(error, "ctx", None)
         return UsageError(message, hint=f"`{context.command_path} --help` shows how." if context else "")
-    if "ValidationError" in names and hasattr(error, "errors"):
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])).upper()
-        return UsageError(f"COMMUNITREE_{place}: {first['msg']}.", hint="Check the environment variable (or the file).")
     if names & {"RedisError", "KombuError", "MinioException", "HTTPError"}:
         return InfrastructureError(f"{type(error).__name__}: {error}")
     return None

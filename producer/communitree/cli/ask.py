@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from communitree.cli import selections
 from communitree.cli.flags import Flags, with_flags
 from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.prompts import OF_QUESTION, read_prompts, read_text
@@ -25,9 +26,7 @@ FLAGS = Flags(
         "": "The job",
     },
     own={
-        "selection.strategy": "--leaves, --relevant, --dynamic, --texts",
-        "selection.level": "--frontier N, --levels N|all",
-        "selection.coverage": "--coverage",
+        **selections.spelled(),
         "selection.stable": "--stable",
         "history": "--history",
         "deadline_seconds": "--deadline",
@@ -90,18 +89,13 @@ FLAGS = Flags(
     },
 )
 
-_SELECTION = "Selection (one of)"
-
-#: No tree is as deep.
-_DEEPEST = 10_000
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("ask")(ask)
 
 
-@with_flags(FLAGS)
+@with_flags(FLAGS, also=selections.parameters())
 def ask(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="The corpus's name.")],
     question: Annotated[
@@ -111,40 +105,6 @@ def ask(
         Path | None,
         typer.Option(help="Read questions from a file, each line that is not empty is one; - for standard input."),
     ] = None,
-    leaves: Annotated[
-        bool, typer.Option("--leaves", help="The finest reports of all.", rich_help_panel=_SELECTION)
-    ] = False,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            parser=share,
-            help="The fewest tokens that read this share of the corpus: 0.8 or 80%.",
-            rich_help_panel=_SELECTION,
-        ),
-    ] = None,
-    relevant: Annotated[
-        bool, typer.Option("--relevant", help="Walk the tree by relevance.", rich_help_panel=_SELECTION)
-    ] = False,
-    dynamic: Annotated[
-        bool, typer.Option("--dynamic", help="GraphRAG 3's own relevance walk.", rich_help_panel=_SELECTION)
-    ] = False,
-    frontier: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=_DEEPEST,
-            help="Each entity once: its deepest community of level ≤ N.",
-            rich_help_panel=_SELECTION,
-        ),
-    ] = None,
-    levels: Annotated[
-        str | None, typer.Option(metavar="N|all", help="All reports of level ≤ N.", rich_help_panel=_SELECTION)
-    ] = None,
-    texts: Annotated[
-        bool, typer.Option("--texts", help="The text units themselves, no reports.", rich_help_panel=_SELECTION)
-    ] = False,
     stable: Annotated[
         bool, typer.Option("--stable", help="With a budget: only what a larger budget would keep or refine.")
     ] = False,
@@ -181,18 +141,14 @@ def ask(
     as_json: Json = False,
     *,
     options: dict[str, Any],
+    **chosen_by: Any,
 ) -> int:
     """Ask a question about a whole corpus; prints the answer with its citations and its account.
 
     Ctrl-C cancels the job.
     """
     selection = options.setdefault("selection", {})
-    selection.update(
-        _selection(
-            leaves=leaves, coverage=coverage, relevant=relevant, dynamic=dynamic, frontier=frontier, levels=levels,
-            texts=texts,
-        )
-    )  # fmt: skip
+    selection.update(selections.take(chosen_by))
     if stable:
         selection["stable"] = True
     # Only what is given: the rest is the settings' to say.
@@ -264,31 +220,6 @@ def _questions(question: str | None, file: Path | None) -> list[str]:
     if not question.strip():
         raise UsageError("The question is empty.", hint='communitree ask CORPUS "What are the main themes?"')
     return [question.strip()]
-
-
-def _selection(
-    *, leaves: bool, coverage: float | None, relevant: bool, dynamic: bool, frontier: int | None, levels: str | None,
-    texts: bool,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the strategy and its number; {} where no flag names one."""
-    chosen: dict[str, dict[str, Any]] = {}
-    for name, given in (("leaves", leaves), ("relevant", relevant), ("dynamic", dynamic), ("texts", texts)):
-        if given:
-            chosen[name] = {}
-    if coverage is not None:
-        chosen["coverage"] = {"coverage": coverage}
-    if frontier is not None:
-        chosen["frontier"] = {"level": frontier}
-    if levels is not None:
-        if levels != "all" and not (levels.isdecimal() and int(levels) <= _DEEPEST):
-            raise UsageError(f"--levels {levels!r} is neither `all` nor a number from 0 to {_DEEPEST:,}.")
-        chosen["levels"] = {"level": None if levels == "all" else int(levels)}
-    if len(chosen) > 1:
-        raise UsageError(f"Choose one selection: {', '.join('--' + name for name in chosen)} exclude one another.")
-    if not chosen:
-        return {}
-    ((strategy, more),) = chosen.items()
-    return {"strategy": strategy, **more}
 
 
 def _history(path: Path) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -105,11 +105,17 @@ class Flags:
             raise UsageError(f"{re.split('[ ,/]', spelled)[0]}: {wrong}.") from None
 
 
-def with_flags(flags: Flags) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a command take a model's flags: it gets those that were given as the dict `options`."""
+def with_flags(
+    flags: Flags, also: Sequence[inspect.Parameter] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a command take a model's flags: it gets those that were given as the dict `options`.
+
+    `also`: more parameters, which it gets as its keywords.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
+        own = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
 
         def wrapper(**given: Any) -> Any:
             options = flags.take(given)  # leaves the command's own arguments in `given`
@@ -117,7 +123,7 @@ def with_flags(flags: Flags) -> Callable[[Callable[..., Any]], Callable[..., Any
 
         wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
         keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-        wrapper.__signature__ = inspect.Signature([*keywords, *flags.parameters])  # type: ignore[attr-defined]
+        wrapper.__signature__ = inspect.Signature([*keywords, *also, *flags.parameters])  # type: ignore[attr-defined]
         return wrapper
 
     return decorate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from communitree.cli.output import say, stderr
+from communitree.cli.printing import write as print_out
 from communitree.client import Client
 from communitree.events import DELTA_EVENT, RESTART_EVENT, Event
 from communitree.outcome import as_error
@@ -55,8 +55,7 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
         nonlocal written
         if stream and event.type == DELTA_EVENT:
             written += str(event.fields.get("text", ""))
-            sys.stdout.write(str(event.fields.get("text", "")))
-            sys.stdout.flush()
+            print_out(str(event.fields.get("text", "")))
         elif event.type == RESTART_EVENT and written:
             written = ""
             _void("the answer begins again.")
@@ -65,8 +64,7 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
         if written and written != answer.answer:
             _void("the job ended otherwise.")
         elif written:
-            sys.stdout.write("\n\n")
-            sys.stdout.flush()
+            print_out("\n\n")
         return answer, bool(written) and written == answer.answer
 
     try:
@@ -82,8 +80,7 @@ def follow_answer(client: Client, job: str, *, stream: bool) -> tuple[Answer, bo
 
 
 def _void(why: str) -> None:
-    sys.stdout.write("\n\n")
-    sys.stdout.flush()
+    print_out("\n\n")
     say(f"The text above is void: {why}")
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from communitree.cli.flags import Flags, with_flags
-from communitree.cli.output import Json, command, say, show, to_stdout
+from communitree.cli.output import INTERRUPTED, Json, command, say, show, to_stdout
+from communitree.cli.printing import rewrite
 from communitree.cli.prompts import OF_INDEX, read_prompts
 from communitree_shared.contract.options import IndexOptions
+from communitree_shared.contract.text_columns import text_columns
+from communitree_shared.errors import UsageError
 
 if TYPE_CHECKING:
     from communitree.client import Client
@@ -25,7 +29,13 @@ FLAGS = Flags(
         "cluster": "Community tree",
         "report": "Community reports",
     },
-    own={"graph": "--graph", "cluster.recluster": "--recluster", "prompts": "--prompt", "plan_only": "--plan"},
+    own={
+        "read.text_column": "--text-column",
+        "graph": "--graph",
+        "cluster.recluster": "--recluster",
+        "prompts": "--prompt",
+        "plan_only": "--plan",
+    },
     words={
         "reset_settings": "Start from the defaults, not from the settings that earlier jobs gave this corpus.",
         "budget_usd": "Call models for so much money (USD) at most; the rest is made without.",
@@ -33,7 +43,6 @@ FLAGS = Flags(
         "read.chunk_overlap": "Tokens that neighbouring text units share.",
         "read.chunking": "Cut at tokens, or at the ends of sentences.",
         "read.encoding_model": "The encoding that counts tokens.",
-        "read.text_column": "Of tables: the column with the text.",
         "read.title_column": "Of tables: the column with the title.",
         "read.id_column": "Of tables: the column with the id.",
         "read.metadata_columns": "Of tables: a column to keep with each document.",
@@ -83,6 +92,17 @@ def index(
         bool,
         typer.Option("--plan", help="Say what would be made and cost: no model, no new version."),
     ] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Also follow links that lead out of the folder they are in.")
+    ] = False,
+    text_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TABLE=]COLUMN",
+            help="Of tables: the column with the text; papers.csv=abstract for one table. Several times for several.",
+            rich_help_panel="Reading documents",
+        ),
+    ] = None,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,11 +120,13 @@ def index(
 
     It keeps the settings of its earlier jobs; those given now replace them.
 
-    Follows the job until it is published. Ctrl-C leaves it running and says how to follow it again.
+    Follows the job until it is published. Ctrl-C leaves it running, says how to follow it again, and exits with 130.
     """
     options["graph"] = graph
     options.setdefault("cluster", {})["recluster"] = recluster
     options["prompts"] = read_prompts(prompt or [], OF_INDEX)
+    if text_column:
+        options.setdefault("read", {})["text_column"] = text_column[0] if len(text_column) == 1 else text_column
     chosen = FLAGS.build(options)
 
     from communitree.cli.follow import exit_code, follow_index
@@ -114,17 +136,19 @@ def index(
     from communitree_shared.contract.results import IndexResult
     from communitree_shared.settings import Settings
 
-    gathered = gather(source, tables=graph, max_bytes=Settings().max_upload_bytes)
-    if chosen.read.strict:
-        gathered.refuse_losses()
+    most = Settings().max_upload_bytes
+    gathered = gather(source, tables=graph, max_bytes=most, follow_links=follow_links)
+    gathered.refuse_losses(chosen.read.strict)
+    _refuse_unknown_tables(gathered, chosen)
     for warning in gathered.warnings():
         say(warning)
     say(f"{plural(len(gathered.documents), 'file')}, {plural(gathered.size, 'byte')}")
     with Client() as client:
         for change in client.changed_settings(corpus, chosen):
             say(f"changed: {change}")
-        if had := client.documents(corpus):
-            say(f"it replaces {plural(had, 'document')} of the version before: what is not among these files is gone")
+        if had := client.replaced(corpus, gathered):
+            files = plural(had, "file")
+            say(f"{files} of the version before, as they were, are not among these: an index replaces the whole set")
         if plan:
             return _plan(client, gathered, corpus, chosen, as_json)
         job = client.submit_index(gathered, corpus, chosen, progress=_uploaded)
@@ -144,7 +168,7 @@ def index(
         )
         if as_json:
             to_stdout(IndexResult(job_id=job, status="running", corpus=corpus))
-        return 0
+        return INTERRUPTED
     if as_json:
         to_stdout(result)
     else:
@@ -152,6 +176,13 @@ def index(
 
         show(*index_result(result))
     return exit_code(result)
+
+
+def _refuse_unknown_tables(gathered: Gathered, options: IndexOptions) -> None:
+    names = {part for document in gathered.documents for part in (document.name, PurePosixPath(document.name).name)}
+    for table in text_columns(options.read.text_column)[1]:
+        if table not in names:
+            raise UsageError(f"--text-column {table}=…: there is no file {table!r} in the sources.")
 
 
 def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions, as_json: bool) -> int:
@@ -173,5 +204,4 @@ def _plan(client: Client, gathered: Gathered, corpus: str, options: IndexOptions
 
 def _uploaded(ended: int, total: int) -> None:
     if sys.stderr.isatty() and (ended == total or ended % 25 == 0):
-        sys.stderr.write(f"\ruploaded {ended:,} of {total:,}" + ("\n" if ended == total else ""))
-        sys.stderr.flush()
+        rewrite(f"uploaded {ended:,} of {total:,}", last=ended == total)

@@ -11,6 +11,7 @@ import typer
 from communitree.cli.output import Json, say, show, to_stdout
 from communitree.cli.values import age
 from communitree_shared.errors import UsageError
+from communitree_shared.visible import visible
 
 Corpus = Annotated[str, typer.Argument(metavar="CORPUS", help="The corpus's name.")]
 
@@ -136,7 +137,7 @@ def delete(
                 raise not_there(corpus)
             if as_json or not sys.stdin.isatty():
                 raise UsageError("Deleting cannot be undone.", hint="Say --yes where nobody can be asked.")
-            typer.confirm(f"Remove corpus {corpus!r} with all its versions?", abort=True, err=True)
+            typer.confirm(visible(f"Remove corpus {corpus!r} with all its versions?"), abort=True, err=True)
         objects = client.delete(corpus)
     if as_json:
         to_stdout({"corpus": corpus, "objects": objects})

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from rich.text import Text
-
 from communitree.cli.follow import exit_code
 from communitree.cli.output import say, say_error, show
+from communitree.cli.printing import write_json
 from communitree.client import Client
 from communitree.render.answer import answer_parts
+from communitree.render.text import Text
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.contract.results import Answer
 from communitree_shared.errors import CommunitreeError
@@ -60,8 +58,7 @@ def as_lines(question: str, ended: Answer | CommunitreeError) -> None:
         body = ended.model_dump(mode="json")
     else:
         body = {"question": question, "error": ended.as_json()}
-    sys.stdout.write(json.dumps(body, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    write_json(body)
 
 
 def as_text(*, points: bool) -> Tell:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from communitree.cli.output import Json, command, say, show, to_stdout
+from communitree.cli.output import INTERRUPTED, Json, command, say, show, to_stdout
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 
@@ -61,7 +61,7 @@ def job(
             return 0
         if follow and follow_any(client, job_id) is None:  # Ctrl-C
             say("The job goes on.")
-            return 0
+            return INTERRUPTED
         found = client.result(job_id)
     if as_json:
         to_stdout(found)

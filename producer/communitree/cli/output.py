@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from communitree.cli.printing import console, write_json
 from communitree_shared.errors import CommunitreeError
+from communitree_shared.visible import one_line
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console, RenderableType
-
-#: Outside a terminal lines are as long as they are: who reads them may be a program.
-_PIPE_WIDTH = 1000
 
 #: A command in a hint.
 _COMMAND = re.compile(r"`(communitree (?![^`]*--help)[^`]+)`")
@@ -29,23 +28,24 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 
 def to_stdout(value: BaseModel | dict[str, Any] | list[Any]) -> None:
     """Print one JSON value: an object, except for `--plan all`, which is a list of plans."""
-    import json
-
     body = value if isinstance(value, (dict, list)) else value.model_dump(mode="json")
-    sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None) + "\n")
-    sys.stdout.flush()
+    write_json(body, indent=2 if sys.stdout.isatty() else None)
+
+
+#: The exit code after Ctrl-C, as shells have it: 128 and the number of the signal.
+INTERRUPTED = 130
 
 
 def show(*what: RenderableType) -> None:
     """Print a result for people."""
-    console = stdout()
+    out = stdout()
     for part in what:
-        console.print(part, crop=False)
+        out.print(part, crop=False)
 
 
 def say(line: str) -> None:
     """Print a line about what happens on stderr."""
-    stderr().print(line, soft_wrap=True)
+    stderr().print(one_line(line), soft_wrap=True)
 
 
 def say_error(error: CommunitreeError, as_json: bool) -> None:
@@ -53,13 +53,13 @@ def say_error(error: CommunitreeError, as_json: bool) -> None:
     if as_json:
         to_stdout({"error": error.as_json()})
         return
-    console = stderr()
-    console.print("Error:", style="bold red", end=" ")
-    console.print(error.message, soft_wrap=True)
+    err = stderr()
+    err.print("Error:", style="bold red", end=" ")
+    err.print(error.message, soft_wrap=True)
     if error.hint:
         # The libraries' hints know of no --home and no --tenant.
         hint = _COMMAND.sub(lambda found: f"`{found[1]}{_where()}`", error.hint)
-        console.print(hint, soft_wrap=True)
+        err.print(hint, soft_wrap=True)
 
 
 def program() -> str:
@@ -81,18 +81,9 @@ def _where() -> str:
 
 def stdout() -> Console:
     """Return the console of results."""
-    return _console(stderr=False)
+    return console(stderr=False)
 
 
 def stderr() -> Console:
     """Return the console of progress and errors."""
-    return _console(stderr=True)
-
-
-def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
-    # No markup: what is printed comes from corpora, questions and errors, where `[b]` and `[#2841]` are text.
-    return Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    return console(stderr=True)

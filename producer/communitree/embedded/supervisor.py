@@ -18,9 +18,11 @@ from typing import Any
 
 from communitree.embedded.discover import describe
 from communitree.embedded.guard import Guard
+from communitree.embedded.lookout import Lookout
 from communitree.embedded.process import Child, ChildSpec, stop
 from communitree.embedded.ready import Ready
 from communitree.embedded.servers import Endpoints, Servers
+from communitree_shared.errors import DataLost, OtherBucket
 from communitree_shared.notify import tell_ready
 from communitree_shared.settings import Settings
 
@@ -77,6 +79,7 @@ class Supervisor:
         self._signals = 0
         self._starting = False
         self._ready: Ready | None = None
+        self._lookout: Lookout | None = None
         self._told = False  # whether `stack.json` is ours
 
     def run(self, ready: Callable[[dict[str, Any]], None]) -> None:
@@ -88,6 +91,7 @@ class Supervisor:
         Raises:
             UsageError: another stack runs on this folder.
             InfrastructureError: a server cannot be started.
+            DataLost: the data that was there before is gone.
         """
         with self._listening() as wake:
             guard: Guard | None = None
@@ -103,6 +107,8 @@ class Supervisor:
                 stack = describe(self._settings, endpoints, [c.name for c in self._commands])
                 self._home.write_stack(stack)
                 self._told = True
+                self._lookout = Lookout(self._settings, endpoints)
+                self._lookout.start()
                 self._watch(wake, guard, lambda: self._say_ready(ready, stack))
             except KeyboardInterrupt:
                 self._say("stopped before it was ready")
@@ -138,24 +144,41 @@ class Supervisor:
         waiting = True
         while not self._signals:
             guard.check()
+            if self._lookout and self._lookout.lost:
+                raise self._data_lost(self._lookout.lost)
             for children in (self._servers.children, self._workers):
                 for i, child in enumerate(children):
                     if child.spec.name not in self._due and (code := child.poll()) is not None:
                         guard.remove(child)
                         child.signal(signal.SIGKILL)  # what the dead one had started itself
+                        if code == OtherBucket.exit_code and children is self._workers:
+                            raise self._data_lost(f"{child.spec.name} says: {child.tail(600)}")
                         self._plan_restart(child, code)
                     if self._due.get(child.spec.name, math.inf) <= time.monotonic():
                         del self._due[child.spec.name]
-                        children[i] = Child(child.spec)
+                        if children is self._servers.children:
+                            self._servers.restart(i)
+                        else:
+                            children[i] = Child(child.spec)
                         guard.add(children[i])
             serving = told.hear()
             if waiting and all(c.pid in serving and c.spec.name not in self._due for c in self._workers):
                 waiting = False
+                self._servers.check_closed()
                 ready()
             now = time.monotonic()
             nap = min([1.0, *(max(0.0, when - now) for when in self._due.values())])
             if wake in select.select([wake, told.socket], [], [], nap)[0]:
                 wake.recv(4096)
+
+    def _data_lost(self, why: str) -> DataLost:
+        home = self._home.folder
+        return DataLost(
+            f"data lost: {why}",
+            hint=f"Nothing runs any more. Put {home / 's3'} back from a copy, and start again; or set {home} aside (or "
+            "give another --home), start again and index anew. If only COMMUNITREE_S3_BUCKET or "
+            "COMMUNITREE_S3_PREFIX was changed, set it back.",
+        )
 
     def _plan_restart(self, child: Child, code: int) -> None:
         name, lived = child.spec.name, time.monotonic() - child.started
@@ -175,6 +198,8 @@ class Supervisor:
         def hurry() -> bool:
             return self._signals > 1
 
+        if self._lookout is not None:
+            self._lookout.stop()
         if self._told:
             with contextlib.suppress(OSError):
                 self._home.stack_file.unlink(missing_ok=True)

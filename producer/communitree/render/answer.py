@@ -9,12 +9,14 @@ from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
 
 from communitree.render.numbers import listed, money, seconds, share, shorten
+from communitree.render.text import Text
 from communitree.render.words import say
 from communitree_shared.contract.results import Account, Answer, Citation, Coverage, Plan, Point, Selection
+from communitree_shared.contract.strategies import reads_texts, walks
 from communitree_shared.languages import language
+from communitree_shared.visible import visible
 
 _STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "failed": "red", "cancelled": "red"}
 
@@ -62,7 +64,7 @@ def _cancelled_lines(account: Account, zh: bool) -> list[Text]:
 def account_lines(account: Account, zh: bool) -> list[Text]:
     """Return what happened to everything on the way: selection, coverage, batches, points, citations, cost."""
     batches, reports = account.batches, account.reports
-    texts = account.selection.strategy == "texts"
+    texts = reads_texts(account.selection.strategy)
     extra = [say(f"batch.{k}", zh, n=getattr(batches, k)) for k in _BATCHES if getattr(batches, k)]
     cite = say("cite.texts" if texts else "cite.reports", zh, cited=reports.cited, n=reports.selected)
     lines = [
@@ -111,7 +113,7 @@ def selection_lines(selection: Selection, zh: bool, units: int | None = None, *,
         lines.append(say("finest", zh, n=count, level=deepest))
     why = say("colon", zh) + selection.why if selection.why else ""
     lines.append(say("selection", zh, strategy=selection.strategy) + why)
-    walked = selection.strategy in ("relevant", "dynamic")
+    walked = walks(selection.strategy)
     out = (("out.pruned", selection.pruned), ("out.budget", selection.left_out))
     for key, pruned in out if walked else ((_why_left_out(selection), selection.pruned),):
         if pruned.count:
@@ -200,11 +202,11 @@ class _Prose:
     """Markdown on a terminal; elsewhere the text as it is, so that citations stay in one piece for who parses it."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = visible(text)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if console.is_terminal:
-            yield Markdown(self.text)
+            yield Markdown(self.text, hyperlinks=False)  # an answer's link shows where it leads
         else:
             yield Segment(self.text + "\n")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share
+from communitree.render.text import Text
 from communitree_shared.contract.index_plan import IndexPlan
 from communitree_shared.contract.results import IndexResult
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from communitree.render.numbers import money, plural, seconds, share, shorten
+from communitree.render.text import Text
 from communitree_shared.contract.job_views import JobRow, JobView
+from communitree_shared.ledger.keeping import LOST
 
 #: A job of these states has made its result.
 _GOOD = ("answered", "published", "no_data", "done", "partial")
@@ -46,9 +47,13 @@ def corpora_table(corpora: list[dict[str, Any]]) -> RenderableType:
             share(held) if isinstance(held, (int, float)) else "",
             f"{corpus.get('answers_from_cache', 0):,}",
             (corpus["version"] or "not published")
-            + (f" (job {corpus['indexing']} runs)" if corpus["indexing"] else ""),
+            + (f" (job {corpus['indexing']} {_does(corpus)})" if corpus["indexing"] else ""),
         )
     return table
+
+
+def _does(corpus: dict[str, Any]) -> str:
+    return "is queued" if corpus.get("indexing_state") == "queued" else "runs"
 
 
 def jobs_table(jobs: list[JobRow]) -> RenderableType:
@@ -111,6 +116,8 @@ def letters_table(letters: list[dict[str, Any]]) -> RenderableType:
         return Text("no dead letters")
     table = Table("job", "stage", "unit", "attempts", "why")
     for letter in letters:
+        if letter.get("type") == LOST:
+            letter = {"why": f"{int(letter['count']):,} older ones were dropped: see COMMUNITREE_DEAD_LETTERS_KEEP"}
         table.add_row(*(Text(str(letter.get(name, ""))) for name in ("job", "stage", "unit", "attempts", "why")))
     return table
 

@@ -8,10 +8,10 @@ from time import monotonic
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
-from communitree.events import WARNING_EVENT, Event
+from communitree.events import LOST_EVENT, WARNING_EVENT, Event
 from communitree.render.numbers import seconds
+from communitree.render.text import Text
 
 #: Steps of one unit that only hand on to the next stage: nothing to look at.
 _QUIET = frozenset(("level", "publish", "finish", "look", "assemble", "walk"))
@@ -62,7 +62,6 @@ class Progress:
         self.ended = False
         self._stages: dict[str, _Stage] = {}
         self._notes: list[str] = []
-        self._retries = 0
         self._offset: float | None = None
 
     def take(self, event: Event) -> None:
@@ -90,6 +89,8 @@ class Progress:
             stage.done, stage.failed = int(fields.get("done", stage.done)), int(fields.get("failed", stage.failed))
         elif event.type == WARNING_EVENT:
             self._notes.append(str(fields.get("message", "")))
+        elif event.type == LOST_EVENT:
+            self._notes.append(f"{fields['count']:,} events are missing: more came than are kept")
         elif event.type == "job.ended" and fields.get("reason") and self._with_reason:
             self._notes.append(f"{fields.get('status', 'ended')}: {fields['reason']}")
 

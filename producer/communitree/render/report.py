@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from communitree.render.numbers import listed, plural
+from communitree.render.text import Text
 
 _KINDS = {
     "entities": ("entity", "entities"), "relationships": ("relationship",), "claims": ("claim",),

@@ -6,10 +6,10 @@ from collections import defaultdict
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 from rich.tree import Tree as RichTree
 
 from communitree.render.numbers import plural, shorten
+from communitree.render.text import Text
 from communitree_shared.contract.results import Tree, TreeCommunity
 
 

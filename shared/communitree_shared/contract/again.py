@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from communitree_shared.contract.strategies import reads_texts
 from communitree_shared.errors import UsageError
 
 
@@ -29,7 +30,7 @@ def silent_of(job: str, answer: Mapping[str, Any] | None, corpus: str, version: 
             f"Job {job} read other reports than {corpus!r} has now: it has been indexed since.",
             hint="Ask the question anew.",
         )
-    if answer["account"]["selection"]["strategy"] == "texts":
+    if reads_texts(answer["account"]["selection"]["strategy"]):
         raise UsageError(
             f"Job {job} read text units, not reports: only silent reports can be read again.",
             hint="Ask the question with `--texts` and smaller batches (`--max-context-tokens`).",

@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from communitree_shared.contract.options import TAKEN_BY, QueryOptions, SelectionOptions, fault
+from communitree_shared.contract.options import QueryOptions, SelectionOptions, fault, field_of
+from communitree_shared.contract.strategies import TAKEN_BY
 from communitree_shared.errors import UsageError
 
 #: Prefix of the environment's variables.
@@ -62,7 +63,12 @@ def read(given: Mapping[str, Any]) -> QueryOptions:
         return QueryOptions.model_validate(nested)
     except ValidationError as error:
         path, wrong = fault(QueryOptions, error)
-        raise UsageError(f"{_place(path[-1])}: {wrong}.") from None
+        field = field_of(QueryOptions, path)
+        default = field.get_default() if field is not None else None
+        right = f"For example: {PREFIX}{path[-1].upper()}={default}" if isinstance(default, (int, float)) else ""
+        raise UsageError(
+            f"{_place(path[-1])}: {wrong}.", hint=right or "docs/how-to/questions.md lists what each option takes."
+        ) from None
 
 
 def _place(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,36 +19,47 @@ VERSION = 1
 #: Queue prefix in the broker. `<stage>.local` twins are served by the workers for CPU work.
 QUEUE_PREFIX = "communitree."
 
+#: Stages that may call a model, each with settings and a queue of its own.
+ModelStage = Literal["extract", "report", "rate", "map", "reduce"]
+MODEL_STAGES: tuple[ModelStage, ...] = get_args(ModelStage)
+
 #: Queues whose work waits for a model endpoint, and those whose work computes.
-MODEL_QUEUES = ("extract", "report", "rate", "map", "reduce")
+MODEL_QUEUES = MODEL_STAGES
 LOCAL_QUEUES = tuple(f"{name}.local" for name in MODEL_QUEUES)
 CPU_QUEUES = ("corpus", "cluster", "query", *LOCAL_QUEUES)
 QUEUES = (*MODEL_QUEUES, *CPU_QUEUES)
 
-#: task → the queue it goes to (its `.local` twin where the built-in model does the work)
-TASKS: dict[str, str] = {
-    "communitree.corpus.ingest.v1": "corpus",
-    "communitree.corpus.extract.v1": "extract",
-    "communitree.corpus.merge.v1": "corpus",
-    "communitree.corpus.describe.v1": "extract",
-    "communitree.corpus.described.v1": "corpus",
-    "communitree.corpus.cluster.v1": "cluster",
-    "communitree.corpus.subtree.v1": "cluster",
-    "communitree.corpus.assemble.v1": "cluster",
-    "communitree.corpus.rows.v1": "corpus",
-    "communitree.corpus.level.v1": "corpus",
-    "communitree.corpus.report.v1": "report",
-    "communitree.corpus.publish.v1": "corpus",
-    "communitree.corpus.plan.v1": "corpus",
-    "communitree.query.plan.v1": "query",
-    "communitree.query.rewrite.v1": "reduce",
-    "communitree.query.rate.v1": "rate",
-    "communitree.query.walk.v1": "query",
-    "communitree.query.map.v1": "map",
-    "communitree.query.reduce.v1": "reduce",
-    "communitree.job.finish.v1": "corpus",
-    "communitree.look.v1": "query",
-}
+#: Each task, in the order of a job's life: the queue it goes to (its `.local` twin where the built-in model does the
+#: work), and what it does, for the documentation.
+_TASKS = (
+    ("communitree.corpus.ingest.v1", "corpus", "read documents or graph tables, cut text units"),
+    ("communitree.corpus.extract.v1", "extract", "find entities and relationships in one shard"),
+    ("communitree.corpus.merge.v1", "corpus", "unite the shards into one table each"),
+    ("communitree.corpus.describe.v1", "extract", "summarise one long description"),
+    ("communitree.corpus.described.v1", "corpus", "put the summaries into the tables"),
+    ("communitree.corpus.cluster.v1", "cluster", "split the graph into its level-0 communities"),
+    ("communitree.corpus.subtree.v1", "cluster", "the tree below one large level-0 community"),
+    ("communitree.corpus.assemble.v1", "cluster", "number the communities, write `communities.parquet`"),
+    ("communitree.corpus.rows.v1", "corpus", "count the tokens of every row, once"),
+    ("communitree.corpus.level.v1", "corpus", "a level's evidence, from rows and the reports below"),
+    ("communitree.corpus.report.v1", "report", "write one report"),
+    ("communitree.corpus.publish.v1", "corpus", "check the tables, write the manifest, swap `current`"),
+    ("communitree.corpus.plan.v1", "corpus", "say what an index would make and cost (`index --plan`)"),
+    ("communitree.query.plan.v1", "query", "select the reports, cut batches"),
+    ("communitree.query.rewrite.v1", "reduce", "rewrite a question of a conversation to stand alone"),
+    ("communitree.query.rate.v1", "rate", "rate candidates of a relevance walk"),
+    ("communitree.query.walk.v1", "query", "decide a relevance walk's next step"),
+    ("communitree.query.map.v1", "map", "read up to sixteen batches: points"),
+    ("communitree.query.reduce.v1", "reduce", "put the points together, check citations, commit the answer"),
+    ("communitree.job.finish.v1", "corpus", "end a job whose critical step failed"),
+    ("communitree.look.v1", "query", "read a version's tables for `tree`, `report`, `source`, `export`, `--plan`"),
+)
+TASKS: dict[str, str] = {task: queue for task, queue, _ in _TASKS}
+DOES: dict[str, str] = {task: does for task, _, does in _TASKS}
+
+
+#: What tenants, jobs, stages, messages and units are named with: nothing that parts a ledger's key, none that is empty.
+NAME = r"^[A-Za-z0-9._-]+$"
 
 
 class _Body(BaseModel):
@@ -58,21 +69,23 @@ class _Body(BaseModel):
 class Unit(_Body):
     """One piece of idempotent work. `id` is a hash of its input, or its name where a stage has one unit."""
 
-    id: str = Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._-]+$")
+    id: str = Field(min_length=1, max_length=128, pattern=NAME)
     args: dict[str, Any] = {}
 
 
 class Message(_Body):
     """One message: units of one stage that are worked on side by side and arrive one by one."""
 
-    v: int = VERSION
+    v: int = Field(VERSION, ge=1)
     task: str
-    tenant: str = Field(max_length=64)
-    job: str = Field(max_length=128)
-    stage: str = Field(max_length=64)
-    id: str = Field(max_length=128)
+    tenant: str = Field(max_length=64, pattern=NAME)
+    job: str = Field(max_length=128, pattern=NAME)
+    stage: str = Field(max_length=64, pattern=NAME)
+    id: str = Field(max_length=128, pattern=NAME)
     units: list[Unit] = Field(min_length=1, max_length=256)
-    deadline: float | None = Field(None, description="unix seconds after which its units count as failed")
+    deadline: float | None = Field(
+        None, allow_inf_nan=False, description="unix seconds after which its units count as failed"
+    )
 
     def dumps(self) -> str:
         """Return the message as JSON, keys sorted."""
@@ -126,6 +139,20 @@ class LeftOut(_Body):
         return f"not read, {self.reason}: {', '.join(names)}{more}"
 
 
+class ListObject(_Body, extra="forbid"):
+    """A list of documents as an object `<tenant>/corpora/<corpus>/lists/<sha256>`: JSON Lines, a document a line."""
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size: int = Field(ge=0, description="of the list itself, in bytes")
+
+
+class DocumentList(ListObject):
+    """A list of documents that was read to its end."""
+
+    count: int = Field(ge=1, description="documents")
+    bytes: int = Field(ge=0, description="of all documents, equal ones counted once")
+
+
 class CorpusRequest(_Body):
     """A corpus job as asked for: `jobs/<job>/request.json`."""
 
@@ -134,10 +161,16 @@ class CorpusRequest(_Body):
     corpus: str
     version: str
     documents: list[dict[str, Any]] = Field([], description="name, sha256, size of each uploaded file")
+    document_list: DocumentList | None = Field(None, description="instead of `documents`, where these are many")
     left_out: list[LeftOut] = Field([], description="what the caller's side did not upload, by reason")
     options: dict[str, Any] = Field({}, description="IndexOptions: those of the corpus, and over them those given")
     given: dict[str, Any] = Field({}, description="the options that the caller gave by name")
     settings: dict[str, Any] = Field({}, description="what the new version keeps for later jobs")
+
+    @property
+    def count(self) -> int:
+        """Return how many documents there are."""
+        return self.document_list.count if self.document_list else len(self.documents)
 
 
 class QueryRequest(_Body):
@@ -152,7 +185,7 @@ class QueryRequest(_Body):
 
 
 class LookRequest(_Body):
-    """A look at tables: `tree`, `report`, `source`, `export`, `plan` …"""
+    """A look at tables: `tree`, `report`, `source`, `export`, `plan`; at all corpora: `corpora` (without a corpus)."""
 
     kind: str = "look"
     job: str
@@ -160,20 +193,25 @@ class LookRequest(_Body):
     version: str
     op: str
     args: dict[str, Any] = {}
+    told: bool = Field(False, description="its end is told in the tenant's stream of results, with what it found")
 
 
 class StreamRequest(_Body, extra="forbid"):
     """What a producer in any language adds to `communitree:requests:<tenant>`, as JSON in the field `request`.
 
-    The tenant is the stream's, never the payload's. A corpus request lists documents that lie in the bucket already.
+    The tenant is the stream's, never the payload's. A corpus request lists documents that lie in the bucket already,
+    or names an object with the list.
     """
 
     v: int = Field(VERSION, le=VERSION)
-    kind: Literal["query", "corpus", "cancel"]
+    kind: Literal["query", "corpus", "look", "cancel"]
     corpus: str = Field("", max_length=200)
     question: str = Field("", max_length=20_000)
     job: str = Field("", max_length=128, description="of `cancel`")
     documents: list[StreamDocument] = Field([], max_length=100_000)
+    document_list: ListObject | None = Field(None, description="instead of `documents`")
+    op: Literal["", "tree", "report", "source", "export", "plan", "corpora"] = Field("", description="of `look`")
+    args: dict[str, Any] = Field({}, description="of `look`: `LookArguments` of its `op`")
     options: dict[str, Any] = Field({}, description="QueryOptions or IndexOptions")
     correlation_id: str = Field("", max_length=200, description="comes back with every outcome")
     idempotency_key: str = Field("", max_length=200, pattern=r"^[A-Za-z0-9._:-]*$")
@@ -182,7 +220,7 @@ class StreamRequest(_Body, extra="forbid"):
 class StreamDocument(_Body, extra="forbid"):
     """A document that was put to `<tenant>/corpora/<corpus>/documents/<sha256>`."""
 
-    name: str = Field(min_length=1, max_length=1000)
+    name: str = Field(min_length=1, max_length=5000)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     size: int = Field(ge=0)
 

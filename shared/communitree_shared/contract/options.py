@@ -7,39 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from communitree_shared.contract.citing import check_context_name
+from communitree_shared.contract.strategies import STRATEGIES, TAKEN_BY
 from communitree_shared.errors import UsageError
 
-Strategy = Literal[
-    "auto", "budget", "leaves", "coverage", "relevant", "dynamic", "frontier", "levels", "texts"
-]  # fmt: skip
-
-_WALKS: tuple[Strategy, ...] = ("relevant", "dynamic")
-
-#: Options of a selection, and the strategies that keep to them. A budget in money is a ceiling beside any.
-TAKEN_BY: dict[str, tuple[Strategy, ...]] = {
-    "budget_tokens": ("budget", "relevant"),
-    "budget_reports": ("budget", "relevant"),
-    "coverage": ("coverage",),
-    "level": ("frontier", "levels"),
-    "stable": ("budget",),
-    "auto_tokens": ("auto",),
-    "threshold": _WALKS,
-    "keep_parent": ("dynamic",),
-    "num_repeats": _WALKS,
-    "rate_use_summary": _WALKS,
-    "max_level": _WALKS,
-    "max_depth": ("relevant",),
-    "max_rating_calls": _WALKS,
-    "candidates_per_call": _WALKS,
-    "audit_pruned": ("relevant",),
-    "min_community_rank": tuple(s for s in get_args(Strategy) if s != "texts"),
-}
+if TYPE_CHECKING:
+    Strategy = str
+else:
+    Strategy = Literal[tuple(STRATEGIES)]
 
 #: _Whole numbers that any store, language and endpoint takes.
 _MOST = 2**31 - 1
@@ -68,7 +48,7 @@ class ReadOptions(_Options):
     chunk_overlap: int = Field(100, ge=0)
     chunking: Literal["tokens", "sentences"] = "sentences"
     encoding_model: str = "o200k_base"
-    text_column: str = ""
+    text_column: str | list[str] = Field("", description="of tables; TABLE=COLUMN names that of one table")
     title_column: str = ""
     id_column: str = ""
     metadata_columns: list[str] = []
@@ -186,12 +166,13 @@ class SelectionOptions(_Options):
     def named(self) -> str:
         """Return a flag that says what is read, "" where none does; a budget in money is a ceiling anyhow."""
         given = (n for n in TAKEN_BY if n != "coverage" and getattr(self, n) != type(self).model_fields[n].default)
-        found = self.strategy if self.strategy not in ("auto", "budget") else next(given, "")
-        return found and "--" + found.replace("_", "-")
+        found = next(given, "")
+        return STRATEGIES[self.strategy].flag or (found and "--" + found.replace("_", "-"))
 
     def _ignored(self, name: str, strategies: Sequence[Strategy]) -> UsageError:
         flag, choice = "--" + name.replace("_", "-"), "--" + self.strategy
-        if name in ("coverage", "level") or (name.startswith("budget_") and self.strategy == "auto"):
+        own_number = any(declared.sets == name for declared in STRATEGIES.values())
+        if own_number or (name.startswith("budget_") and self.strategy == "auto"):
             choices = " or ".join(f"strategy={s!r}" for s in strategies)  # no flags say this
             return UsageError(
                 f"{name} goes not with strategy={self.strategy!r}, which would ignore it.",

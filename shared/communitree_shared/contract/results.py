@@ -147,7 +147,11 @@ class CitationsAccount(_Result):
 
 
 class Usage(_Result):
-    """Model calls and their tokens. `usd` is None where a price is unknown; 0 for the built-in models."""
+    """Model calls and their tokens. `usd` is None where a price is unknown; 0 for the built-in models.
+
+    `endings` counts replies that ended otherwise than at their end, under the endpoint's own name for it (`length`,
+    `SAFETY` …; `none`: it gave none), and prompts of which the server read less than was sent (`prompt_cut`).
+    """
 
     calls: int = 0
     cached: int = 0
@@ -156,12 +160,15 @@ class Usage(_Result):
     provider_cached_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = 0.0
+    endings: dict[str, int] = {}
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum; an unknown price stays unknown."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        counts = (name for name in Usage.model_fields if name != "usd")
-        return Usage(usd=usd, **{name: getattr(self, name) + getattr(other, name) for name in counts})
+        names = [*self.endings, *(name for name in other.endings if name not in self.endings)]
+        endings = {name: self.endings.get(name, 0) + other.endings.get(name, 0) for name in names}
+        counts = (name for name in Usage.model_fields if name not in ("usd", "endings"))
+        return Usage(usd=usd, endings=endings, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 
 
 class LlmAccount(Usage):

@@ -285,14 +285,16 @@ class Ledger(QueryLedger):
         """Append an event to a job's stream, if the job is known."""
         self._run("event", tenant, job, kind, compact([str(p) for pair in fields.items() for p in pair]))
 
-    def events(self, tenant: str, job: str, after: str = "-", block_ms: int = 0) -> list[tuple[str, dict[str, str]]]:
+    def events(
+        self, tenant: str, job: str, after: str = "-", block_ms: int = 0, most: int | None = None
+    ) -> list[tuple[str, dict[str, str]]]:
         """Return (stream id, fields) of a job's events after a stream id, waiting up to `block_ms` for the first."""
         key = rk.events(tenant, job)
         if block_ms and after != "-":
             found: Any = self._call(lambda: self.redis.xread({key: after}, block=block_ms, count=1000))
             return list(found[0][1]) if found else []
         start = "-" if after == "-" else f"({after}"
-        return self._call(lambda: list(self.redis.xrange(key, start)))  # type: ignore[arg-type]
+        return self._call(lambda: list(self.redis.xrange(key, start, count=most)))  # type: ignore[arg-type]
 
     def ended(self, tenant: str, job: str, block_ms: int) -> bool:
         """Return whether a job has ended within the last minute, waiting up to `block_ms` for it."""

@@ -115,7 +115,9 @@ def write_ends(store: Store, ledger: Ledger, prefix: str) -> None:
     def fault(member: str) -> InfrastructureError | None:
         tenant, job = member.split("|")
         try:
-            _write(store, ledger.record(tenant, job), Keys(tenant, prefix), job)
+            written = _write(store, ledger.record(tenant, job), Keys(tenant, prefix), job)
+            if written:
+                _follow(ledger, tenant, job, written)
         except InfrastructureError as error:
             ledger.redis.zadd(rk.UNWRITTEN, {member: clock.now() * 1000}, xx=True)
             return error
@@ -134,8 +136,14 @@ def write_ends(store: Store, ledger: Ledger, prefix: str) -> None:
                 raise faults[0]
 
 
-def _write(store: Store, record: Mapping[str, str], keys: Keys, job: str) -> None:
-    """Write the result of a failed job, unless there is one, and remove its marker."""
+def _write(store: Store, record: Mapping[str, str], keys: Keys, job: str) -> str:
+    """Write the result of a failed job, unless there is one, and remove its marker.
+
+    A worker may have stored an answer in the moment in which another gave the job up: an answer that is there is the
+    job's end, whatever was thought before. Returns its state; "" where the ledger is right. One that comes later finds
+    this result, and takes it for its own.
+    """
+    there = ""
     # One that was cancelled has no result; of one that is gone from the ledger (its corpus was deleted) nothing stays.
     if record.get("state") == "failed":
         request = store.find_json(keys.job(job, "request.json"))
@@ -143,5 +151,21 @@ def _write(store: Store, record: Mapping[str, str], keys: Keys, job: str) -> Non
             error = error_of(record)
             cause = str(error.get("message") or "The job failed.")
             result = without_result(job, "failed", cause, record, request).model_dump()
-            store.put_new(keys.job(job, "result.json"), json.dumps({**result, "error": error}).encode())
+            key, body = keys.job(job, "result.json"), json.dumps({**result, "error": error}).encode()
+            if not store.put_new(key, body):
+                there = str((store.find_json(key) or {}).get("status", ""))
     store.delete(keys.open_job(job))
+    return there if there != "failed" else ""
+
+
+def _follow(ledger: Ledger, tenant: str, job: str, state: str) -> None:
+    """Let the ledger's record of an ended job say what its result says."""
+    key = rk.job(tenant, job)
+    left: Any = ledger.redis.pttl(key)
+    if left <= 0:  # gone meanwhile
+        return
+    pipe = ledger.redis.pipeline()
+    pipe.hset(key, "state", state)
+    pipe.hdel(key, "error", "reason")
+    pipe.pexpire(key, left)
+    pipe.execute()

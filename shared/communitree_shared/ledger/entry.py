@@ -65,7 +65,7 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
     kept = kept if len(kept) <= SMALL else ""
     if isinstance(request, LookRequest):
         until = submitted + LOOK_SECONDS
-        record["deadline"] = f"{until:.3f}"
+        record |= {"deadline": f"{until:.3f}", "op": request.op, **({"told": "1"} if request.told else {})}
         return Entry(record, Step("look", "communitree.look.v1"), deadline_ms=int(until * 1000), request=kept)
     options = QueryOptions.stored(request.options)
     until = submitted + options.deadline_seconds

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from communitree_shared import clock
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract import ask_defaults, corpus_settings
 from communitree_shared.contract.again import silent_of
-from communitree_shared.contract.messages import CorpusRequest, LeftOut, LookRequest, QueryRequest
+from communitree_shared.contract.looks import CORPORA
+from communitree_shared.contract.messages import CorpusRequest, DocumentList, LeftOut, LookRequest, QueryRequest
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import (
     AdmissionRefused,
@@ -29,6 +30,7 @@ from communitree_shared.errors import (
 from communitree_shared.ledger.client import Ledger, Limits, Outgoing
 from communitree_shared.ledger.ends import CANCELLED_BY_CALLER, Outcomes
 from communitree_shared.ledger.entry import Request, dumped, entry, parse_request, question_digest
+from communitree_shared.objects import document_lists
 from communitree_shared.objects.keys import Keys, corpus_name, encode_name, safe_id
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
@@ -63,7 +65,7 @@ class Jobs:
     def submit_index(
         self,
         corpus: str,
-        documents: list[dict[str, Any]],
+        documents: Sequence[dict[str, Any]] | DocumentList,
         options: IndexOptions,
         *,
         left_out: Sequence[LeftOut] = (),
@@ -73,6 +75,8 @@ class Jobs:
     ) -> Submitted:
         """Submit a corpus job over uploaded documents (name, sha256, size). `job`: its id, where the caller has one.
 
+        Many documents are written as an object, so that the request stays small; a list that is one already is given as
+        what `document_lists.check` says of it.
         `left_out`: what was not uploaded; the job's result says so.
         Settings that earlier jobs gave the corpus hold where `options` does not name them (see `corpus_settings`).
 
@@ -82,17 +86,22 @@ class Jobs:
             AdmissionRefused: too many jobs are open.
         """
         corpus = corpus_name(corpus)
-        size = sum({str(d.get("sha256")): int(d.get("size", 0)) for d in documents}.values())
+        apart = documents if isinstance(documents, DocumentList) else None
+        inline = [] if isinstance(documents, DocumentList) else list(documents)
+        size = apart.bytes if apart else sum({str(d.get("sha256")): int(d.get("size", 0)) for d in inline}.values())
         if size > self.settings.max_upload_bytes:
             raise UsageError(
                 f"The documents have {size:,} bytes; {self.settings.max_upload_bytes:,} are allowed.",
                 hint="Index parts of them as corpora of their own, or raise COMMUNITREE_MAX_UPLOAD_BYTES.",
             )
+        if len(inline) > document_lists.APART_ABOVE:
+            apart, inline = document_lists.written(self.store, self.keys, corpus, inline), []
         job = job or _new_job()
         chosen, settings = corpus_settings.effective(self.manifest(corpus), options)
         request = CorpusRequest(
-            job=job, corpus=corpus, version=f"v-{job}", documents=documents, left_out=list(left_out),
-            options=chosen.model_dump(), given=corpus_settings.given(options), settings=settings,
+            job=job, corpus=corpus, version=f"v-{job}", documents=inline, document_list=apart,
+            left_out=list(left_out), options=chosen.model_dump(), given=corpus_settings.given(options),
+            settings=settings,
         )  # fmt: skip
         return self._submit(request, correlation_id, idempotency_key)
 
@@ -133,15 +142,27 @@ class Jobs:
                 return Submitted(str(known), cached=True)
         return self._submit(request, correlation_id, idempotency_key)
 
-    def submit_look(self, corpus: str, op: str, args: dict[str, Any], *, version: str = "") -> Submitted:
-        """Submit a look at tables.
+    def submit_look(
+        self,
+        corpus: str,
+        op: str,
+        args: dict[str, Any],
+        *,
+        correlation_id: str = "",
+        idempotency_key: str = "",
+        job: str = "",
+        told: bool = False,
+    ) -> Submitted:
+        """Submit a look at tables, or at all corpora. `told`: its end is told in the tenant's stream of results.
 
         Raises:
             CorpusNotFound: no published version.
+            AdmissionRefused: too many jobs are open.
         """
-        corpus = corpus_name(corpus)
-        version = version or self.current(corpus)
-        return self._submit(LookRequest(job=_new_job("look"), corpus=corpus, version=version, op=op, args=args))
+        corpus = "" if op == CORPORA else corpus_name(corpus)
+        version = self.current(corpus) if corpus else ""
+        request = LookRequest(job=job or _new_job("look"), corpus=corpus, version=version, op=op, args=args, told=told)
+        return self._submit(request, correlation_id, idempotency_key)
 
     def _same(self, request: Request, key: str) -> str:
         """Return the job that an idempotency key stands for: this request's own where it is new.
@@ -174,7 +195,7 @@ class Jobs:
             deadline_ms=told.deadline_ms, limits=self._limits, request=told.request,
         )  # fmt: skip
         taken = status == "ok" or (status == "exists" and self.record(job).get("state") not in ENDED)
-        if taken and request.kind != "look":
+        if taken and (not isinstance(request, LookRequest) or request.told):
             # Not before: a job whose caller was told of a failure must not be found and run days later.
             marker = {"kind": request.kind, "submitted": now, "correlation_id": correlation_id}
             self.store.put_json(self.keys.open_job(job), marker)
@@ -298,7 +319,10 @@ class Jobs:
 def _digest(request: Request) -> str:
     """Return what makes two requests the same for an idempotency key."""
     # Of a corpus job what its caller gave: the corpus's settings may have changed since, and so may files beside it.
-    derived = {"options", "settings", "left_out"} if isinstance(request, CorpusRequest) else set()
+    # What a request does not have is left out, so that keys of requests from before it could have it stay the same.
+    derived: set[str] = set()
+    if isinstance(request, CorpusRequest):
+        derived = {"options", "settings", "left_out", *([] if request.document_list else ["document_list"])}
     asked = request.model_dump(exclude={"job", "version", *derived})
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

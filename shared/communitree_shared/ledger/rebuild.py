@@ -13,7 +13,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import CorpusBusy, InfrastructureError
 from communitree_shared.ledger.client import Ledger, Limits
 from communitree_shared.ledger.ends import without_result
@@ -78,7 +78,8 @@ def _mend(settings: Settings, store: Store, ledger: Ledger, publisher: Publisher
         if state not in {"queued", "running"}:
             return False
         summary = {"result": keys.job(job, "result.json")}
-        _, outgoing = ledger.finish(keys.tenant, job, str(result["status"]), summary, settings.job_ttl)
+        ended = str(result.get("status") or ("failed" if result.get("error") else "done"))  # a look's has none
+        _, outgoing = ledger.finish(keys.tenant, job, ended, summary, settings.job_ttl)
         publisher.publish(outgoing)
         return True
     if record:

@@ -17,10 +17,12 @@ from typing import Any
 import redis
 
 from communitree_shared import clock, crash
-from communitree_shared.broker import Publisher
+from communitree_shared.broker import layout
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger.client import Ledger
 from communitree_shared.ledger.ends import write_ends
+from communitree_shared.ledger.keeping import trim_all
 from communitree_shared.ledger.rebuild import rebuild
 from communitree_shared.objects.pairing import check_pair
 from communitree_shared.objects.store import Store
@@ -97,7 +99,7 @@ class Reconciler:
         return True
 
     def tick(self) -> None:
-        """Publish again what was lost, expire what is overdue."""
+        """Publish again what was lost, expire what is overdue, trim the streams that others read."""
         if self.lost_writes():
             self._losses += 1
             self.remember()
@@ -123,6 +125,7 @@ class Reconciler:
         else:
             self._unwritten.over()
         self._heard = time.monotonic()
+        trim_all(self.ledger, self.settings)
 
     def silence(self) -> bool:
         """Say whether Redis has not answered us for so long that leases of the living may have run out.
@@ -144,7 +147,7 @@ class Reconciler:
         now, patience = clock.now_of(client), float(client.hget(rk.WATERMARK, "#patience") or 0)  # see overdue.lua
         if now * 1000 < patience:
             return []
-        return [str(tag) for tag in client.zrangebyscore(rk.TAKEN, "-inf", now - age, 0, ABANDONED_AT_ONCE)]
+        return layout.abandoned(client, now - age, ABANDONED_AT_ONCE)
 
     @staticmethod
     def _aside(thread: threading.Thread | None, work: Callable[[], None]) -> threading.Thread:

@@ -64,6 +64,51 @@ def bucket_name(prefix: str) -> str:
     return f"{prefix}/bucket.name" if prefix else "bucket.name"
 
 
+class MissingObject(KeyError):
+    """There is no such object in the bucket; says what should be there."""
+
+    def __init__(self, key: str, bucket: str) -> None:
+        super().__init__(key)
+        self.key, self.bucket = key, bucket
+
+    def __str__(self) -> str:
+        what = described(self.key)
+        return f"there is no object {self.key} in the bucket {self.bucket}" + (f": {what} is missing" if what else "")
+
+
+def described(key: str) -> str:
+    """Return what an object holds and whose it is, by its key; "" where that is not known."""
+    parts = key.split("/")
+    for at, part in enumerate(parts[:-1]):
+        rest = parts[at + 2 :]
+        if part == "corpora" and rest:
+            return f"{_of_corpus(rest)} of the corpus {decode_name(parts[at + 1])!r}"
+        if part == "jobs" and rest:
+            return f"{rest[-1].removesuffix('.json')} of the job {parts[at + 1]}"
+    return "the name of the bucket" if parts[-1] == "bucket.name" else ""
+
+
+def _of_corpus(rest: list[str]) -> str:
+    match rest:
+        case ["documents", sha256]:
+            return f"the uploaded document {sha256[:12]}…"
+        case ["units", stage, _]:
+            return f"what a unit of the stage {stage} made"
+        case ["batches", _]:
+            return "a batch of reports"
+        case ["current.json"]:
+            return "which version is published"
+        case ["versions", version, "manifest.json"]:
+            return f"the manifest of the version {version}"
+        case ["versions", version, "texts", _]:
+            return f"a large text of the version {version}"
+        case ["versions", version, "build", *name]:
+            return f"{'/'.join(name)}, which the making of the version {version} needs,"
+        case ["versions", version, *name]:
+            return f"{'/'.join(name)} of the version {version}"
+    return "/".join(rest)
+
+
 @dataclass(frozen=True)
 class Keys:
     """The keys of one tenant."""
@@ -87,6 +132,14 @@ class Keys:
     def document(self, corpus: str, sha256: str) -> str:
         """Return the key of a raw input, by content."""
         return f"{self.corpus(corpus)}documents/{safe_id(sha256, 'document')}"
+
+    def document_lists(self, corpus: str) -> str:
+        """Return the folder of a corpus's lists of documents."""
+        return f"{self.corpus(corpus)}lists/"
+
+    def document_list(self, corpus: str, sha256: str) -> str:
+        """Return the key of a list of documents, by content: JSON Lines."""
+        return f"{self.document_lists(corpus)}{safe_id(sha256, 'list')}"
 
     def units(self, corpus: str, stage: str) -> str:
         """Return the folder of what a stage's units made."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
@@ -21,8 +21,10 @@ from minio.error import S3Error
 
 from communitree_shared import crash
 from communitree_shared.errors import BadInput, InfrastructureError, ServerRefuses
-from communitree_shared.faults import S3_FAULTS, of_s3
+from communitree_shared.faults import S3_FAULTS, no_conditions, of_s3
 from communitree_shared.objects.credentials import provider
+from communitree_shared.objects.keys import MissingObject
+from communitree_shared.objects.proofs import Parts, Proofs, check_range, md5_of
 from communitree_shared.settings import Settings
 from communitree_shared.trouble import trouble_with
 
@@ -33,6 +35,9 @@ _BY_HEAD = 64
 
 #: A request that is wrong however often it is made.
 _WRONG = {"InvalidRange", "InvalidArgument", "KeyTooLongError", "InvalidURI", "EntityTooLarge", "NotImplemented"}
+#: What stores without conditional writes say of `If-None-Match`.
+_UNKNOWN = {"NotImplemented", "InvalidArgument", "InvalidRequest", "MethodNotAllowed"}
+_BYTES = "application/octet-stream"
 _ABSENT = {"NoSuchKey", "NoSuchObject", "ResourceNotFound", "NoSuchVersion"}
 
 
@@ -76,6 +81,7 @@ class Store:
             credentials=provider(settings),
         )
         self._region = settings.s3_region
+        self._proofs = Proofs()
 
     def ensure_bucket(self) -> None:
         """Create the bucket where it is missing and may be made."""
@@ -100,18 +106,24 @@ class Store:
         """Return an object.
 
         Raises:
-            KeyError: there is none.
+            MissingObject: there is none (a KeyError).
         """
 
         def get() -> bytes:
-            response = self._client.get_object(self.bucket, key)
-            try:
-                return bytes(response.read())
-            finally:
-                response.close()
-                response.release_conn()
+            data, headers = self._read(key)
+            again = lambda: self._read(key)[0]  # noqa: E731
+            self._proofs.check_get(key, headers.get("etag") or "", data, lambda: self._size(key), again)
+            return data
 
         return self._call(key, get)
+
+    def _read(self, key: str, offset: int = 0, length: int = 0) -> tuple[bytes, Mapping[str, str]]:
+        response = self._client.get_object(self.bucket, key, offset=offset, length=length)
+        try:
+            return bytes(response.read()), response.headers
+        finally:
+            response.close()
+            response.release_conn()
 
     def find(self, key: str) -> bytes | None:
         """Return an object, or None."""
@@ -124,29 +136,31 @@ class Store:
         """Return `length` bytes of an object from `offset`.
 
         Raises:
-            KeyError: there is no such object.
+            MissingObject: there is no such object (a KeyError).
         """
         if length == 0:
             return b""
 
         def get() -> bytes:
-            response = self._client.get_object(self.bucket, key, offset=offset, length=length)
-            try:
-                return bytes(response.read())
-            finally:
-                response.close()
-                response.release_conn()
+            data, headers = self._read(key, offset, length)
+            check_range(key, headers.get("content-range") or "", data)
+            return data
 
         return self._call(key, get)
 
-    def put(self, key: str, data: bytes, content_type: str = "application/octet-stream") -> None:
+    def put(self, key: str, data: bytes, content_type: str = _BYTES) -> None:
         """Write an object."""
         crash.point("put.before")
-        self._call(
-            key,
-            lambda: self._client.put_object(self.bucket, key, io.BytesIO(data), len(data), content_type=content_type),
-        )
+        file = io.BytesIO(data)
+        self._call(key, lambda: self._send(key, file, len(data), lambda: self._has(key, data), content_type))
         crash.point("put.after")
+
+    def _send(self, key: str, file: Rewindable, size: int, has: Callable[[], bool], content_type: str = _BYTES) -> None:
+        file.seek(0)
+        parts = Parts(file, size)
+        stream = cast(BinaryIO, parts)
+        done = self._client.put_object(self.bucket, key, stream, size, content_type, part_size=parts.part)
+        self._proofs.check_put(key, done.etag or "", parts.etag(), has)
 
     def put_file(self, key: str, file: Rewindable, size: int) -> None:
         """Write an object from the first `size` bytes of a file, in parts.
@@ -155,12 +169,8 @@ class Store:
         `OSError` excepted: that is taken for a fault of the server.
         """
 
-        def put() -> None:
-            file.seek(0)
-            self._client.put_object(self.bucket, key, cast(BinaryIO, file), size)
-
         crash.point("put_file.before")
-        self._call(key, put)
+        self._call(key, lambda: self._send(key, file, size, lambda: self._size(key) == size))
         crash.point("put_file.after")
 
     def put_new(self, key: str, data: bytes) -> bool:
@@ -169,17 +179,32 @@ class Store:
         def put() -> bool:
             try:
                 # minio-py's put_object has no parameter for conditions (checked for 7.2).
-                self._client._execute("PUT", self.bucket, key, body=data, headers={"If-None-Match": "*"})
+                done = self._client._execute("PUT", self.bucket, key, body=data, headers={"If-None-Match": "*"})
             except S3Error as error:
                 if error.code == "PreconditionFailed":
                     return False
+                if error.code in _UNKNOWN:
+                    raise no_conditions(self._endpoint, str(error.code)) from None
                 raise
+            self._proofs.check_put(key, done.headers.get("etag") or "", md5_of(data), lambda: self._has(key, data))
             return True
 
         crash.point("put_new.before")
         written = self._call(key, put)
         crash.point("put_new.after")
         return written
+
+    def _has(self, key: str, data: bytes) -> bool:
+        return self._size(key) == len(data) and self._read(key)[0] == data
+
+    def _size(self, key: str) -> int:
+        """Return the size of an object in bytes, -1 where there is none."""
+        try:
+            return self._client.stat_object(self.bucket, key).size or 0
+        except S3Error as error:
+            if error.code in _ABSENT:
+                return -1
+            raise
 
     def exists(self, key: str) -> bool:
         """Return whether there is an object."""
@@ -193,7 +218,7 @@ class Store:
         """Return what changes when an object is written with other content.
 
         Raises:
-            KeyError: there is none.
+            MissingObject: there is none (a KeyError).
         """
         found = self._call(key, lambda: self._client.stat_object(self.bucket, key))
         return str(found.etag)
@@ -264,7 +289,7 @@ class Store:
         """Return an object parsed as JSON.
 
         Raises:
-            KeyError: there is none.
+            MissingObject: there is none (a KeyError).
         """
         return json.loads(self.get(key))
 
@@ -301,7 +326,7 @@ class Store:
                 except S3_FAULTS as error:
                     if isinstance(error, S3Error) and error.code in _ABSENT:
                         self.trouble.over()
-                        raise KeyError(key) from None
+                        raise MissingObject(key, self.bucket) from None
                     if isinstance(error, S3Error) and error.code in _WRONG:
                         self.trouble.over()
                         raise BadInput(f"The object store refuses to serve {key}: {error.code}.") from None

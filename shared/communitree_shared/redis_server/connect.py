@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +24,26 @@ from communitree_shared.settings import Settings
 #: Older servers lack commands that the scripts and the intake use (XAUTOCLAIM, ZADD … GT).
 OLDEST = (6, 2)
 
+
+def _discreet() -> dict[str, Any]:
+    """Return what keeps redis-py from CLIENT, at each connection: some servers do not know what it asks, or forbid it.
+
+    It would tell its own name (SETINFO, from 7.2 on) and offer to hear of maintenance (a service of one vendor).
+    """
+    found: dict[str, Any] = {}
+    if importlib.util.find_spec("redis.maint_notifications"):
+        from redis.maint_notifications import MaintNotificationsConfig
+
+        found["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
+    if importlib.util.find_spec("redis.driver_info"):
+        return {**found, "driver_info": None}
+    return {**found, "lib_name": None, "lib_version": None}
+
+
+DISCREET = _discreet()
+
 _OPTIONS: dict[str, Any] = {
+    **DISCREET,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,
@@ -51,6 +72,86 @@ def address(settings: Settings) -> RedisAddress:
     )  # fmt: skip
 
 
+class _ToPrimary:
+    """Drops a connection whose server has become a replica: the name may lead to the new primary by now.
+
+    redis-py does so where sentinels name the primary; behind a name or an address that moves it would go on asking the
+    old one.
+    """
+
+    def read_response(self, *args: Any, **options: Any) -> Any:
+        """Return the server's answer.
+
+        Raises:
+            ConnectionError: it takes no writes any more. Others as redis-py does.
+        """
+        try:
+            return super().read_response(*args, **options)  # type: ignore[misc]
+        except redis.ResponseError as error:
+            if not _of_a_replica(error):
+                raise
+            self.disconnect()  # type: ignore[attr-defined]
+            raise redis.ConnectionError(f"the primary has become a replica: {error}") from error
+
+
+def _of_a_replica(error: redis.ResponseError) -> bool:
+    return isinstance(error, redis.ReadOnlyError) or str(error).startswith("UNBLOCKED ")
+
+
+class PlainConnection(_ToPrimary, redis.Connection):
+    """A connection to one server."""
+
+
+class TLSConnection(_ToPrimary, redis.SSLConnection):
+    """A connection to one server behind TLS.
+
+    It says at once that a port speaks no TLS: such a server waits for the end of a line, and we for its certificate.
+    """
+
+    def _wrap_socket_with_ssl(self, sock: socket.socket) -> Any:
+        sock.settimeout(self.socket_connect_timeout)
+        try:
+            wrapped = super()._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+            wrapped.settimeout(self.socket_timeout)
+            return wrapped
+        except (redis.RedisError, OSError):
+            if _speaks_plainly(self.host, self.port):
+                raise redis.RedisError("WRONG_VERSION_NUMBER: this port speaks no TLS") from None
+            raise
+
+
+def _speaks_plainly(host: str, port: int) -> bool:
+    """Say whether a Redis answers on a port without TLS."""
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(1) in {b"+", b"-"}
+    except OSError:
+        return False
+
+
+class _LaterToPrimary:
+    """The same for asyncio."""
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        """Return the server's answer."""
+        try:
+            return await super().read_response(*args, **options)  # type: ignore[misc]
+        except redis.ResponseError as error:
+            if not _of_a_replica(error):
+                raise
+            await self.disconnect(nowait=True)  # type: ignore[attr-defined]
+            raise redis.ConnectionError(f"the primary has become a replica: {error}") from error
+
+
+class _LaterPlainConnection(_LaterToPrimary, redis.asyncio.Connection):
+    pass
+
+
+class _LaterTLSConnection(_LaterToPrimary, redis.asyncio.SSLConnection):
+    pass
+
+
 def redis_client(settings: Settings) -> redis.Redis:
     """Return a Redis client (strings, not bytes); it connects at its first command."""
     found = address(settings)
@@ -63,7 +164,9 @@ def redis_client(settings: Settings) -> redis.Redis:
         master: redis.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
-    return redis.Redis(host=host, port=port, **options, **found.ssl_options)
+    client = redis.Redis(host=host, port=port, **options, **found.ssl_options)
+    client.connection_pool.connection_class = TLSConnection if found.tls else PlainConnection
+    return client
 
 
 class _Sentinels(redis.sentinel.Sentinel):
@@ -103,7 +206,9 @@ def async_redis_client(settings: Settings) -> redis.asyncio.Redis:
         master: redis.asyncio.Redis = sentinel.master_for(found.master_name, **options, **found.ssl_options)
         return master
     ((host, port),) = found.hosts
-    return redis.asyncio.Redis(host=host, port=port, **options, **found.ssl_options)
+    client = redis.asyncio.Redis(host=host, port=port, **options, **found.ssl_options)
+    client.connection_pool.connection_class = _LaterTLSConnection if found.tls else _LaterPlainConnection
+    return client
 
 
 def close(client: redis.Redis) -> None:

@@ -1,7 +1,8 @@
 """Redis keys: the only place (with the Lua prelude beside the ledger, which mirrors it) that spells them.
 
 Every key starts with `communitree:`; a job's keys carry tenant and job, live as long as the job is open and
-get a TTL when it ends. The queues (`communitree.<stage>`) and kombu's own keys belong to the broker.
+get a TTL when it ends. The queues (`communitree.<stage>`) and what the message transport
+keeps (`communitree:unacked*`, `communitree:binding*`) are spelled in `broker/layout.py`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,9 @@ BUCKET = PREFIX + "bucket"  # the name of the bucket in which the objects of all
 EPOCH = PREFIX + "epoch"  # rises with every reconciler tick: a lower or missing value shows lost writes
 RECONCILER = PREFIX + "reconciler"  # the lease of the one reconciler
 REPUBLISHED = PREFIX + "republished"  # hash: member → how often the reconciler published it again
+STREAMS = PREFIX + "streams"  # set: keys of the results and dead letters of all tenants, which the reconciler trims
 INTAKE = PREFIX + "intake"  # the lease of the one intake
 CANCELLED = PREFIX + "cancelled"  # pub/sub channel: `tenant|job`
-
-#: The transport's own. Delivery tag of a message that was taken and not acknowledged → when its worker last marked it
-#: (seconds).
-TAKEN = "unacked_index"
-
 
 #: What stands after the key of a stage.
 STAGE_PARTS = ("", ":done", ":pending", ":messages", ":queues", ":units", ":left", ":active")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.contract.results import Answer, IndexResult
 from communitree_shared.errors import ServerRefuses
@@ -129,6 +129,25 @@ def test_an_answer_that_was_written_first_stays(jobs: Jobs) -> None:
     jobs.ledger.finish(T, job, "failed", {}, 60, "its end could not be written")
     tick(jobs, reconciler)
     assert (jobs.result(job) or {})["status"] == "answered"
+    assert jobs.record(job)["state"] == "answered"
+    assert not {"error", "reason"} & jobs.record(job).keys()
+    assert jobs.ledger.redis.ttl(rk.job(T, job)) > 0
+
+
+def test_a_job_given_up_while_its_answer_was_stored_has_one_end(jobs: Jobs, wire: Relay) -> None:
+    """One worker is refused for too long, another gets through just then: ledger and result must not differ."""
+    reconciler = ticking(jobs)
+    job = jobs.submit_query("c", "What?", QueryOptions()).job
+    wire.reply(403, "AccessDenied")
+    jobs.ledger.finish(T, job, "failed", {"error": json.dumps(FULL)}, 60, FULL["message"])
+    tick(jobs, reconciler)
+    wire.up()
+    answer = without_result(job, "no_data", "", {}, {"kind": "query", "corpus": "c"})
+    assert jobs.store.put_new(jobs.keys.job(job, "result.json"), json.dumps(answer.model_dump()).encode())
+    status, _ = jobs.ledger.finish(T, job, "no_data", {"result": "x"}, 60)
+    assert status == "already"
+    tick(jobs, reconciler)
+    assert jobs.record(job)["state"] == (jobs.result(job) or {})["status"] == "no_data"
 
 
 def test_a_job_that_was_deleted_meanwhile_leaves_nothing(jobs: Jobs) -> None:

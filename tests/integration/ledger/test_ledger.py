@@ -374,7 +374,7 @@ def test_an_ended_job_leaves_only_keys_that_expire(ledger: Ledger) -> None:
     assert ledger.finish(T, J, "answered", {}, 60)[0] == "already"
     assert ledger.record(T, J)["state"] == "failed"
     # UNWRITTEN: until the reconciler has written the end down.
-    owned = {rk.jobs(T), rk.results(T), rk.WATERMARK, rk.WAITING, rk.LANES, rk.UNWRITTEN}
+    owned = {rk.jobs(T), rk.results(T), rk.STREAMS, rk.WATERMARK, rk.WAITING, rk.LANES, rk.UNWRITTEN}
     for key in ledger.redis.scan_iter("*"):
         assert ledger.redis.ttl(key) > 0 or key in owned, key
     assert types(ledger)[-1] == "job.ended"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from communitree import recovery
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.messages import LeftOut
 from communitree_shared.contract.options import IndexOptions
 from communitree_shared.ledger import Ledger

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from communitree import looks
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,17 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from kombu.connection import Connection
 
 from communitree_shared import clock
-from communitree_shared.broker import Publisher, transport_options
+from communitree_shared.broker import layout
+from communitree_shared.broker.publisher import Publisher
+from communitree_shared.broker.transport import connection
 from communitree_shared.contract.messages import Unit
 from communitree_shared.ledger import Ledger, Stage, Step
 from communitree_shared.ledger.entry import finish_spec
 from communitree_shared.ledger.reconciler import Reconciler
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
-from communitree_shared.redis_server.connect import address, redis_client
+from communitree_shared.redis_server.connect import redis_client
 from communitree_shared.settings import Settings
 
 T = "default"
@@ -56,9 +56,7 @@ class World:
         store = Store(self.settings, patience=5)
         store.ensure_bucket()
         self.reconciler = Reconciler(self.settings, store, self.ledger, self.publisher)
-        self.connection: Any = Connection(  # type: ignore[no-untyped-call]
-            address(self.settings).broker_url(), transport_options=transport_options(self.settings)
-        )
+        self.connection: Any = connection(self.settings)
         clock.sync(self.redis)
         self.begin_again(0)
 
@@ -84,13 +82,13 @@ class World:
     def queued(self) -> Counter[str]:
         """How often each unit stands in the queue."""
         channel = self.connection.channel()
-        found = [channel.Message(json.loads(raw), channel=channel) for raw in self.redis.lrange(QUEUE, 0, -1)]
-        return Counter(m.decode()[0][0]["units"][0]["id"] for m in found)
+        found = [channel.Message((QUEUE, raw), channel=channel) for raw in self.redis.lrange(QUEUE, 0, -1)]
+        return Counter(m.payload["args"][0]["units"][0]["id"] for m in found)
 
     def take(self, worker: Hands) -> None:
         message = worker.channel.basic_get(QUEUE)
         if message is not None:
-            worker.taken[message.delivery_tag] = message.decode()[0][0]
+            worker.taken[message.delivery_tag] = message.payload["args"][0]
 
     def begin(self, worker: Hands) -> None:
         for tag in [tag for tag in worker.taken if tag not in worker.begun][:1]:
@@ -121,7 +119,7 @@ class World:
     def beats(self) -> None:
         for worker in self.workers:
             if worker.taken:
-                self.redis.zadd(rk.TAKEN, dict.fromkeys(worker.taken, clock.now_of(self.redis)), xx=True)
+                self.redis.zadd(layout.TAKEN, dict.fromkeys(worker.taken, clock.now_of(self.redis)), xx=True)
             members = [f"{T}|j|map|{worker.taken[tag]['units'][0]['id']}" for tag in worker.begun]
             self.ledger.renew(members, LEASE)
 
@@ -135,7 +133,7 @@ class World:
         """Let all that is dated be older by so much."""
         self.now += seconds
         for key, unit in (
-            (rk.TAKEN, 1),
+            (layout.TAKEN, 1),
             (rk.LEASES, 1000),
             (rk.SENT, 1000),
             (rk.OUTBOX, 1000),
@@ -245,7 +243,7 @@ def test_what_is_restored_is_next_and_leaves_nothing_of_its_first_taking(world: 
     world.die(world.workers[0])
     for _ in range(3):
         world.wait()
-    assert not world.redis.exists("unacked", rk.TAKEN)
+    assert not world.redis.exists(layout.UNACKED, layout.TAKEN)
     world.publisher.restore([tag])  # once more: nothing is there
     assert world.queued() == {"u0": 1, "u1": 1, "u2": 1}
     world.take(world.workers[1])
@@ -257,13 +255,26 @@ def test_what_is_no_message_keeps_no_other_from_being_restored(world: World, for
     world.begin_again(1)
     world.take(world.workers[0])
     world.die(world.workers[0])
-    world.redis.hset("unacked", "foreign", foreign)
-    world.redis.zadd(rk.TAKEN, {"foreign": 0})
+    world.redis.hset(layout.UNACKED, "foreign", foreign)
+    world.redis.zadd(layout.TAKEN, {"foreign": 0})
     for _ in range(4):
         world.wait(late=False)
     assert world.redis.llen(QUEUE) == 1
-    assert world.redis.zscore(rk.TAKEN, "foreign") is None
-    assert world.redis.hget("unacked", "foreign") == foreign  # to be looked at
+    assert world.redis.zscore(layout.TAKEN, "foreign") is None
+    assert world.redis.hget(layout.UNACKED, "foreign") == foreign  # to be looked at
+
+
+@pytest.mark.parametrize("foreign", ["[1]", "{", '{"body": 1}', "[[], 1, 2]", '[{"properties": 7}, "", "x"]'])
+def test_what_is_no_message_ends_no_worker_that_looks_for_what_is_late(world: World, foreign: str) -> None:
+    """The transport looks by itself in the worker's main process, after the visibility timeout."""
+    world.begin_again(1)
+    world.take(world.workers[0])
+    (tag,) = world.workers[0].taken
+    world.redis.hset(layout.UNACKED, "foreign", foreign)
+    world.redis.zadd(layout.TAKEN, {"foreign": 0, tag: 1})
+    world.workers[1].channel.qos.restore_visible()
+    assert world.queued() == {"u0": 1}
+    assert not world.redis.zcard(layout.TAKEN)
 
 
 def test_messages_are_marked_by_the_clock_of_redis(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +282,7 @@ def test_messages_are_marked_by_the_clock_of_redis(world: World, monkeypatch: py
     world.begin_again(1)
     monkeypatch.setattr(clock, "_measured", (1_000.0, time.monotonic()))
     world.take(world.workers[0])
-    ((_, mark),) = world.redis.zrange(rk.TAKEN, 0, -1, withscores=True)
+    ((_, mark),) = world.redis.zrange(layout.TAKEN, 0, -1, withscores=True)
     assert 1_000 <= mark < 1_060
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from communitree.events import ending
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs

@@ -10,7 +10,7 @@ import pytest
 
 from communitree_shared.errors import Cancelled, ContextTooLong, DeadlinePassed, ModelError, OutputCut, UsageError
 from communitree_shared.settings import Settings
-from communitree_workers.model.client import CallContext, ChatRequest, ModelClient
+from communitree_workers.model.client import CallContext, ChatRequest, CutReply, ModelClient
 from support.fake_provider import Behaviour, FakeProvider, running_provider
 
 KEY = "sk-test-0123456789abcdef"
@@ -48,7 +48,7 @@ async def test_a_reply_with_its_usage_and_price(provider: FakeProvider) -> None:
     await client.close()
     assert [point["reports"] for point in done.value["points"]] == [[1], [2]]
     assert "贝塔赢了。" in done.value["points"][1]["description"]
-    assert (done.finish_reason, done.repairs, done.tries) == ("stop", 0, 1)
+    assert (done.reason, done.repairs, done.tries) == ("stop", 0, 1)
     usage = done.usage
     assert usage.calls == 1
     assert usage.provider_cached_tokens == usage.prompt_tokens // 2
@@ -206,21 +206,35 @@ async def test_a_repair_that_helps(provider: FakeProvider, client: ModelClient) 
 async def test_damaged_replies_are_read_and_counted(provider: FakeProvider, client: ModelClient) -> None:
     provider.behaviour = Behaviour(malformed_rate=1.0)
     repaired = 0
-    for kind in ("fence", "think", "prose", "trailing", "bare_keys", "full_width", "truncate"):
+    for kind in ("fence", "prose", "trailing", "bare_keys", "full_width"):
         provider.behaviour.malformed_kind = kind
-        done = await client.complete("map", ask(TABLE + kind, schema=SCHEMA), CallContext())
+        done = (await client.complete("map", ask(TABLE + kind, schema=SCHEMA), CallContext())).whole()
         assert done.value["points"][0]["reports"] == [1], kind
         repaired += done.usage.repaired
         assert done.usage.calls == 1
-    assert repaired == 7
+    assert repaired == 5
+    provider.behaviour.malformed_kind = "think"  # no damage: thinking is taken off before anybody reads
+    done = (await client.complete("map", ask(TABLE, schema=SCHEMA), CallContext())).whole()
+    assert (done.value["points"][0]["reports"], done.thought, done.usage.repaired) == ([1], True, 0)
+
+
+async def test_json_that_ended_inside_is_asked_for_once_more(provider: FakeProvider, client: ModelClient) -> None:
+    provider.behaviour = Behaviour(malformed_rate=1.0, malformed_kind="truncate")
+    done = await client.complete("map", ask(TABLE, schema=SCHEMA), CallContext())
+    assert isinstance(done, CutReply)
+    assert done.held["points"][0]["reports"] == [1]
+    assert (done.usage.calls, done.usage.repaired) == (2, 1)
 
 
 async def test_a_reply_cut_at_its_limit_is_no_success_and_no_error(provider: FakeProvider, client: ModelClient) -> None:
     provider.behaviour = Behaviour(cut_rate=1.0)
     done = await client.complete("map", ask(TABLE, schema=SCHEMA), CallContext())
-    assert done.finish_reason == "length"
-    assert done.value["points"][0]["reports"] == [1]
+    assert isinstance(done, CutReply)
+    assert (done.reason, done.usage.endings) == ("length", {"length": 1})
+    assert done.held["points"][0]["reports"] == [1]
     assert provider.counters.requests == 1
+    with pytest.raises(OutputCut, match=r"cut off after \d+ tokens: it ended with 'length'"):
+        done.whole()
 
 
 async def test_a_limit_that_leaves_no_text(provider: FakeProvider, client: ModelClient) -> None:
@@ -256,8 +270,9 @@ async def test_a_deadline_ends_a_call_that_hangs(provider: FakeProvider, client:
 
 async def test_the_deadline_names_the_last_failure(provider: FakeProvider, client: ModelClient) -> None:
     provider.behaviour = Behaviour(rate_429=1.0, retry_after=30.0)
-    with pytest.raises(DeadlinePassed, match="Rate limit reached"):
+    with pytest.raises(DeadlinePassed, match="Rate limit reached") as late:
         await client.complete("map", ask(), CallContext(deadline=time.time() + 5))
+    assert "--deadline" in late.value.hint
 
 
 async def test_a_try_has_its_own_time_limit(provider: FakeProvider) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from communitree_shared.errors import Cancelled, DeadlinePassed, ModelError
-from communitree_workers.model.chat import CallContext
+from communitree_shared.errors import Cancelled, DeadlinePassed, ModelError, OutputCut
+from communitree_workers.model.chat import CallContext, CutReply
 from communitree_workers.model.inflight import CallCache, result_key
 
 
@@ -166,3 +166,15 @@ async def test_without_redis_equal_calls_are_still_joined(key: str) -> None:
 def test_keys_depend_on_every_part() -> None:
     assert result_key("a", "b") != result_key("ab", "")
     assert result_key({"x": 1, "y": 2}) == result_key({"y": 2, "x": 1})
+
+
+async def test_a_cut_reply_is_never_kept(shared: redis.asyncio.Redis, key: str) -> None:
+    cut = Work(value=CutReply(part="half a sent", why="it ended with 'length'"))
+    failed = Work(error=OutputCut("cut off"))
+    cache = CallCache(shared, "communitree")
+    for _ in range(2):
+        assert (await cache.cached(key, 60, cut))[1] is False
+        with pytest.raises(OutputCut):
+            await cache.cached(key, 60, failed)
+    assert (cut.done, failed.done) == (2, 2)
+    assert not await shared.exists(f"communitree:cache:default:{key}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.messages import Unit
 from communitree_shared.ledger import Ledger, Stage, Step
 from communitree_shared.ledger.entry import finish_spec

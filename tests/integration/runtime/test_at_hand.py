@@ -81,9 +81,11 @@ def test_a_large_request_is_read_from_the_object_store(services: Services) -> No
     assert [len(request.question) for request in seen] == [5 * SMALL]
 
 
-def test_a_message_of_an_impossible_job_is_dropped(services: Services) -> None:
-    body = Message(task=PLAN, tenant=T, job="../up", stage="plan", id="plan", units=[Unit(id="plan")])
+def test_a_message_of_an_impossible_job_is_kept_aside(services: Services) -> None:
+    body = Message(task=PLAN, tenant=T, job="..", stage="plan", id="plan", units=[Unit(id="plan")])
     Runner(services, {PLAN: lambda context: pytest.fail("it was worked on")}).run(body.model_dump())
+    ((_, letter),) = services.ledger.redis.xrange(rk.dead_letters(rk.FOREIGN))
+    assert letter["why"] == "'..' is no job id."
 
 
 @pytest.mark.parametrize(("size", "kept"), [(100, True), (100_000, False)])

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from communitree_shared.broker import layout
 from communitree_shared.redis_server import rediskeys as rk
 
 SUBTREE = "communitree.corpus.subtree.v1"
@@ -32,7 +33,7 @@ def test_what_killed_workers_had_taken_is_begun_by_others_soon(bench: Any, kind:
     one = {"COMMUNITREE_CPU_SLOTS": "1", "COMMUNITREE_MODEL_SLOTS": "1", "COMMUNITREE_CRASH_AT": "take", **LATE}
     for worker in [bench.start(kind, **one) for _ in range(3)]:
         assert worker.wait(60) == -signal.SIGKILL
-    assert bench.ledger.redis.hlen("unacked") == 3
+    assert bench.ledger.redis.hlen(layout.UNACKED) == 3
     bench.submit("b", task, [{"seconds": 0.4} for _ in range(120)])
     bench.start(kind, COMMUNITREE_MODEL_SLOTS="2", **LATE)
     bench.wait(lambda: started(bench, "b"), 60)
@@ -44,15 +45,15 @@ def test_what_a_living_worker_cannot_begin_for_long_stays_with_it(bench: Any) ->
     bench.start("cpu", **LATE)
     bench.submit("a", SUBTREE, [{}])
     bench.wait(lambda: bench.state("a") == "answered")
-    bench.wait(lambda: not bench.ledger.redis.exists("unacked"), 5)
+    bench.wait(lambda: not bench.ledger.redis.exists(layout.UNACKED), 5)
     children = psutil.Process(bench.workers[0].pid).children()
     for child in children:
         child.suspend()
     bench.submit("b", SUBTREE, [{}, {}])
-    bench.wait(lambda: bench.ledger.redis.hlen("unacked") == 2, 10)
+    bench.wait(lambda: bench.ledger.redis.hlen(layout.UNACKED) == 2, 10)
     end = time.monotonic() + 4  # two and a half leases
     while time.monotonic() < end:
-        assert bench.ledger.redis.hlen("unacked") == 2
+        assert bench.ledger.redis.hlen(layout.UNACKED) == 2
         assert bench.ledger.redis.llen(QUEUE) == 0
         time.sleep(0.02)
     for child in children:

@@ -20,6 +20,7 @@ from communitree_shared.settings import Settings
 from support import tls
 from support.acl import documented_commands, documented_user
 from support.fleet import Fleet, running_fleet, until
+from support.forbidding import forbidding
 from support.house import ROOT
 from support.provider import fake_provider
 from support.relay import relay
@@ -115,3 +116,33 @@ def test_the_documented_rights_are_enough(few_rights: tuple[Settings, redis.Redi
     assert denied == [], (denied, fleet.logs())
     used = {name.split("|")[0] for name, n in after.items() if n > before.get(name, 0)}
     assert used - documented_commands() <= {"acl"}
+
+
+#: What managed services forbid, each some of it.
+FORBIDDEN = {
+    "CONFIG", "DEBUG", "CLIENT", "KEYS", "FLUSHALL", "FLUSHDB", "MONITOR", "SAVE", "BGSAVE", "BGREWRITEAOF", "SHUTDOWN",
+    "REPLICAOF", "SLAVEOF", "ACL", "MODULE", "CLUSTER", "SWAPDB", "MIGRATE", "LATENCY", "MEMORY", "SLOWLOG", "COMMAND",
+    "RANDOMKEY", "SORT", "WAIT", "FUNCTION", "FCALL", "SCRIPT|KILL", "SCRIPT|FLUSH", "SCRIPT|DEBUG", "OBJECT",
+}  # fmt: skip
+
+
+def test_nothing_is_asked_that_managed_services_forbid(settings: Settings, tmp_path: Path) -> None:
+    topics = write_topics(tmp_path / "topics", 4)
+    with (
+        running_valkey(tmp_path / "valkey") as valkey,
+        forbidding(f"127.0.0.1:{valkey.port}", FORBIDDEN) as (endpoint, asked),
+    ):
+        with redis.Redis.from_url(f"redis://{endpoint}/0") as probe, pytest.raises(redis.ResponseError):
+            probe.config_get("maxmemory")
+        assert asked["CONFIG|GET"] == 1
+        asked.clear()  # and what the library tells of itself at each connection
+        own = settings.model_copy(update={"redis_url": SecretStr(f"redis://{endpoint}/0"), "s3_prefix": "team/one"})
+        with fake_provider() as provider:
+            stages = {**provider.settings("report"), **provider.settings("map"), **provider.settings("reduce")}
+            with (
+                running_fleet(tmp_path / "logs", own, "models", "cpu", env=stages) as fleet,
+                fleet.client() as client,
+            ):
+                everything(client, fleet, topics)
+                assert all(worker.poll() is None for worker in fleet.workers)
+        assert asked == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +10,12 @@ from typing import Any
 
 import kombu.exceptions
 import pytest
-from kombu.connection import Connection
 from pydantic import SecretStr
 
-from communitree_shared.broker import transport_options
+from communitree_shared.broker.transport import connection
 from communitree_shared.errors import ServerRefuses
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server.connect import (
-    address,
     async_redis_client,
     check_server,
     close,
@@ -53,9 +52,7 @@ async def test_every_kind_of_connection_speaks_tls(behind_tls: Settings) -> None
     later = async_redis_client(behind_tls)
     assert await later.ping()
     await later.aclose()
-    found = address(behind_tls)
-    made: Any = Connection(found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(behind_tls))
-    with made as broker:
+    with connection(behind_tls) as broker:
         broker.ensure_connection(max_retries=1)
     store = Store(behind_tls, patience=5)
     store.ensure_bucket()
@@ -72,9 +69,7 @@ def test_a_server_that_is_not_trusted_is_named(behind_tls: Settings) -> None:
     with pytest.raises(ServerRefuses, match="No trusted connection") as refused:
         Store(stranger, patience=5).ensure_bucket()
     assert "COMMUNITREE_S3_CA_BUNDLE" in refused.value.hint
-    found = address(stranger)
-    made: Any = Connection(found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(stranger))
-    with made as broker, pytest.raises(kombu.exceptions.OperationalError):
+    with connection(stranger) as broker, pytest.raises(kombu.exceptions.OperationalError):
         broker.ensure_connection(max_retries=1, interval_start=0)
     client.close()
 
@@ -106,13 +101,11 @@ async def test_sentinels_are_asked_by_tls_and_so_is_the_primary(sentinels: Setti
     await later.aclose()
     for sentinel in manager.sentinel_manager.sentinels:
         await sentinel.aclose()
-    found = address(sentinels)
-    made: Any = Connection(found.broker_url(), ssl=found.broker_ssl(), transport_options=transport_options(sentinels))
-    with made as broker:
+    with connection(sentinels) as broker:
         queue = broker.SimpleQueue("of-the-test")
         queue.put({"n": 1})
         message = queue.get(timeout=10)
-        assert message.payload == {"n": 1}
+        assert json.loads(message.envelope.text) == {"n": 1}
         message.ack()
         queue.close()
 

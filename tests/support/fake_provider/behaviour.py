@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import re
 from dataclasses import dataclass, field
 from statistics import NormalDist
+
+from support.fake_provider.habits import HABITS, Habit
 
 
 @dataclass
@@ -54,6 +57,22 @@ class Behaviour:
     stream_usage: bool = True
     usage: bool = True
     cached_share: float = 0.0  # of prompt tokens
+    # what real endpoints are in the habit of doing
+    habit: str = ""  # a name of habits.HABITS
+    habit_kinds: tuple[str, ...] = ()  # the kinds of prompts that it touches; none: all
+    habit_match: str = ""  # a pattern: only prompts that match it
+    habit_first: int = 0  # only the first n requests that it touches; 0: all
+    habit_limit: int = 2500  # tokens above which a prompt is too long, or cut
+
+    def habit_of(self, kind: str, prompt: str, tokens: int, touched: int) -> Habit | None:
+        """Return the habit that touches a request; `touched`: how many it touched before."""
+        found = HABITS[self.habit] if self.habit else None
+        if found is None or (self.habit_kinds and kind not in self.habit_kinds):
+            return None
+        if (self.habit_match and not re.search(self.habit_match, prompt)) or 0 < self.habit_first <= touched:
+            return None
+        longer = tokens > self.habit_limit
+        return found if longer or not (found.above or found.special == "truncates") else None
 
     def draw(self, key: bytes, what: str) -> float:
         """Return a number in [0, 1) that depends on seed, key and purpose only."""

@@ -21,6 +21,7 @@ from aiohttp import web
 
 from support.fake_provider import content
 from support.fake_provider.behaviour import Behaviour, Counters
+from support.fake_provider.habits import Habit, continued, system_refused
 
 
 class FakeProvider:
@@ -34,6 +35,7 @@ class FakeProvider:
         self.paths: list[str] = []
         self.url = ""
         self._seen: dict[bytes, int] = {}
+        self._touched = 0  # requests that the habit of the behaviour has touched
         self._keep = 200
 
     def app(self) -> web.Application:
@@ -55,6 +57,7 @@ class FakeProvider:
         """Zero the counters and forget the prompts."""
         self.counters = Counters(in_flight=self.counters.in_flight)
         self._seen.clear()
+        self._touched = 0
         for kept in (self.bodies, self.headers, self.paths):
             kept.clear()
 
@@ -71,6 +74,10 @@ class FakeProvider:
         self._seen[digest] = tried + 1
         kind = content.kind_of(prompt, request.headers.get("X-Fake-Kind"))
         tokens = content.size(prompt)
+        habit = b.habit_of(kind, prompt, tokens, self._touched)
+        self._touched += habit is not None
+        if habit is not None and habit.special == "truncates":
+            tokens, prompt = b.habit_limit, prompt[-4 * b.habit_limit :]
         shape = (body.get("response_format") or {}).get("type", "text")
         counters.requests += 1
         counters.repeated_prompts += tried > 0
@@ -85,6 +92,8 @@ class FakeProvider:
             refusal = self._refusal(request, body, shape, tokens)
             if b.refused_text and kind in {"extract", "claims"} and re.search(b.refused_text, prompt):
                 refusal = _error(400, "The content was refused by a filter.", "content_filter")
+            if habit is not None and refusal is None:
+                refusal = _habitual_refusal(habit, body)
             if refusal is not None:
                 outcome = f"refused_{refusal.status}"
                 return refusal
@@ -96,20 +105,44 @@ class FakeProvider:
                 outcome = "drop"
             if outcome in ("error", "429", "hang"):
                 return await self._fault(outcome)
-            text = b.reply or content.content(kind, prompt, digest, b)
-            finish = "stop"
+            text, finish = self._text(kind, prompt, digest, body, habit)
             if outcome == "malformed":
                 text = content.spoil(text, key, b)
             limit = body.get("max_tokens") or body.get("max_completion_tokens")
             if outcome == "cut" or (limit and content.size(text) > limit):
                 text, finish = text[: int(limit * 4 if limit and outcome != "cut" else len(text) * 0.6)], "length"
-            return await self._answer(request, body, text, finish, tokens, key, outcome)
+            special = habit.special if habit is not None else ""
+            return await self._answer(request, body, text, finish, tokens, key, outcome, special)
         except (asyncio.CancelledError, ConnectionResetError):
             outcome = "cut_by_client"
             raise
         finally:
             counters.in_flight -= 1
             counters.outcomes[outcome] = counters.outcomes.get(outcome, 0) + 1
+
+    def _text(
+        self, kind: str, prompt: str, digest: bytes, body: dict[str, Any], habit: Habit | None
+    ) -> tuple[str, str | None]:
+        """Return a reply and its `finish_reason`; a request to go on gets what is missing of the reply before."""
+        b, messages = self.behaviour, body.get("messages", [])
+        begun = continued(messages)
+        if begun is not None:
+            first = "\n".join(str(message.get("content") or "") for message in messages[:-2])
+            whole = b.reply or content.content(
+                content.kind_of(first), first, hashlib.blake2b(first.encode(), digest_size=16).digest(), b
+            )
+            rest = whole[len(begun) :] if whole.startswith(begun) else ""
+            # As it is asked to, it begins with the last words once more.
+            return (
+                begun[-40:].lstrip() + rest if rest else "DONE"
+            ), "stop" if habit is None or habit.cuts else habit.finish
+        text = b.reply or content.content(kind, prompt, digest, b)
+        if habit is None:
+            return text, "stop"
+        if habit.special == "in_an_object":
+            return json.dumps({"answer": text}, ensure_ascii=False), "stop"
+        text = text if habit.text is None else habit.text
+        return habit.before + text[: int(len(text) * habit.share)] + habit.after, habit.finish
 
     def _refusal(self, request: web.Request, body: dict[str, Any], shape: str, tokens: int) -> web.Response | None:
         b, counters = self.behaviour, self.counters
@@ -143,8 +176,9 @@ class FakeProvider:
         return _error(b.error_status, b.error_words, "server_error")
 
     async def _answer(
-        self, request: web.Request, body: dict[str, Any], text: str, finish: str, tokens: int, key: bytes, outcome: str
-    ) -> web.StreamResponse:
+        self, request: web.Request, body: dict[str, Any], text: str, finish: str | None, tokens: int, key: bytes,
+        outcome: str, special: str = "",
+    ) -> web.StreamResponse:  # fmt: skip
         b, counters = self.behaviour, self.counters
         output = content.size(text) if text else 0
         counters.output_tokens += output
@@ -158,13 +192,19 @@ class FakeProvider:
         if body.get("stream"):
             counters.streams += 1
             wanted = b.stream_usage and (body.get("stream_options") or {}).get("include_usage")
-            return await self._stream(request, head, text, finish, usage if wanted else None, seconds, outcome)
+            return await self._stream(request, head, text, finish, usage if wanted else None, seconds, outcome, special)
         if seconds:
             await asyncio.sleep(seconds)
-        message = {"role": "assistant", "content": text}
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        choice: dict[str, Any] = {"index": 0, "finish_reason": finish, "message": message}
+        if special == "in_reasoning":
+            message.update(content=None, reasoning_content=text)
+        if special in ("choice_error", "stream_error", "stream_no_end"):
+            message["content"] = text[: len(text) // 2]
+            choice["error"] = _GONE
         reply = {
             **head, "object": "chat.completion", **({"usage": usage} if b.usage else {}),
-            "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+            "choices": [choice],
         }  # fmt: skip
         if outcome == "drop":
             raw = json.dumps(reply).encode()
@@ -176,8 +216,8 @@ class FakeProvider:
         return web.json_response(reply)
 
     async def _stream(
-        self, request: web.Request, head: dict[str, Any], text: str, finish: str, usage: dict[str, Any] | None,
-        seconds: float, outcome: str,
+        self, request: web.Request, head: dict[str, Any], text: str, finish: str | None, usage: dict[str, Any] | None,
+        seconds: float, outcome: str, special: str = "",
     ) -> web.StreamResponse:  # fmt: skip
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -196,7 +236,15 @@ class FakeProvider:
             if outcome == "drop" and i == len(parts) // 2:
                 _cut(request)
                 return response
-            await event([{"index": 0, "delta": {"content": part}, "finish_reason": None}])
+            if i == len(parts) // 2 and special in ("choice_error", "stream_error", "stream_no_end"):
+                if special == "stream_error":
+                    await response.write(f"data: {json.dumps({'error': _GONE})}\n\n".encode())
+                elif special == "choice_error":
+                    await event([{"index": 0, "delta": {}, "finish_reason": "error", "error": _GONE}])
+                await response.write_eof()
+                return response
+            name = "reasoning_content" if special == "in_reasoning" else "content"
+            await event([{"index": 0, "delta": {name: part}, "finish_reason": None}])
         await event([{"index": 0, "delta": {}, "finish_reason": finish}])
         if usage is not None:
             await event([], usage=usage)
@@ -225,6 +273,25 @@ class FakeProvider:
         self.behaviour = dataclasses.replace(self.behaviour, **changes)
         self.forget()
         return web.json_response(dataclasses.asdict(self.behaviour))
+
+
+#: An error inside a reply that began well.
+_GONE = {"code": 502, "message": "The upstream provider went away."}
+
+
+def _habitual_refusal(habit: Habit, body: dict[str, Any]) -> web.Response | None:
+    """Refuse a request as a habit does, if it does."""
+    if habit.status:
+        return web.json_response(habit.body, status=habit.status)
+    if habit.special == "no_system" and system_refused(body.get("messages", [])):
+        return _error(400, "System role not supported", "")
+    if habit.special == "only_stream" and not body.get("stream"):
+        return _error(400, "This model only support stream mode, please enable the stream parameter.", "")
+    if habit.special == "no_stream" and body.get("stream"):
+        return _error(400, "Unsupported value: 'stream' does not support true with this model.", "")
+    if habit.special == "redirects":
+        return web.Response(status=307, headers={"Location": "https://models.invalid/v1/chat/completions"})
+    return None
 
 
 def _error(status: int, words: str, code: str, **headers: str) -> web.Response:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from communitree_shared.contract.tables import ENTITIES, MASS_SCALE
 from communitree_workers.cluster.adopt import Adopted, adopt
 from communitree_workers.tables.check import check_tables
+from communitree_workers.tables.handover import Listed
 from communitree_workers.tables.io import Tables
 from support.kept_trees import communities, frontier, graph, levels_count
 
@@ -62,18 +63,19 @@ def test_figures_of_a_kept_tree() -> None:
     assert rows[12]["text_unit_ids"] == ["t-b", "t-c"], "a relationship's text is both its ends'"
     assert rows[7]["mass"] + rows[9]["mass"] == sum(found.tables[ENTITIES]["mass"].to_pylist()[:5])
     assert sum(found.tables[ENTITIES]["mass"].to_pylist()) == 6 * MASS_SCALE
-    assert found.stats["coverage"] == {
+    told = found.stats.as_json()
+    assert told["coverage"] == {
         "entities": 5 / 6, "relationships": 3 / 4, "text_units": 5 / 6, "between_roots": 1,
     }  # fmt: skip
-    assert found.stats["levels"] == {
+    assert told["levels"] == {
         "0": {"communities": 2, "leaves": 1, "entities": 5, "size_max": 3},
         "1": {"communities": 2, "leaves": 2, "entities": 3, "size_max": 2},
     }
-    assert found.stats["warnings"] == [
+    assert found.stats.warnings == [
         "1 of 6 entities are in no community of the kept tree: F. --recluster builds a tree that holds all.",
         "1 of 6 text units are in no community of the kept tree. --recluster builds a tree that holds all.",
     ]
-    assert found.stats["not_held"] == {"count": 1, "ids": ["f"]}
+    assert told["not_held"] == {"count": 1, "ids": ["f"]}
 
 
 def test_children_that_miss_members_get_a_remainder_that_levels_never_shows() -> None:
@@ -93,13 +95,13 @@ def test_parents_that_are_unknown_are_found_by_their_members() -> None:
             (5, 1, 5, "f")]  # fmt: skip
     found = sound(graph("abcdef"), communities(rows, c4={"children": [17]}))
     assert {n: row["parent"] for n, row in by_number(found).items()} == {0: -1, 1: -1, 2: 0, 3: 0, 4: 1, 5: 1}
-    assert "3 communities had no usable parent and were placed by their members." in found.stats["notes"]
+    assert "3 communities had no usable parent and were placed by their members." in found.stats.notes
 
 
 def test_parents_get_the_members_of_their_children() -> None:
     found = sound(graph("abc"), communities([(0, 0, -1, "a"), (1, 1, 0, "ab"), (2, 2, 1, "bc")]))
     assert by_number(found)[0]["entity_ids"] == ["a", "b", "c"]
-    assert "3 members of children were missing from a parent and were added to it." in found.stats["notes"]
+    assert "3 members of children were missing from a parent and were added to it." in found.stats.notes
 
 
 def test_unknown_entities_are_rebuilt_from_relationship_ends_else_dropped() -> None:
@@ -107,7 +109,7 @@ def test_unknown_entities_are_rebuilt_from_relationship_ends_else_dropped() -> N
     rows = [(0, 0, -1, ["gone", "lost"]), (1, 0, -1, ["c", "gone"]), (2, 0, -1, ["lost"]), (3, 1, 2, [])]
     found = sound(tables, communities(rows, c0={"relationship_ids": ["r0", "r7"]}))
     assert {n: row["entity_ids"] for n, row in by_number(found).items()} == {0: ["a", "b"], 1: ["c"]}
-    assert found.stats["notes"] == [
+    assert found.stats.notes == [
         "4 references of communities to unknown entities were dropped.",
         "1 communities have members from the ends of their relationships.",
         "2 communities without any known entity were left out.",
@@ -130,16 +132,16 @@ def test_overlapping_trees_are_both_kept_and_the_doubly_held_named() -> None:
     rows = [(0, 0, -1, "abc"), (1, 1, 0, "ab"), (2, 1, 0, "c"), (3, 0, -1, "cd"), (4, 1, 3, "c"), (5, 1, 3, "d")]
     found = sound(graph("abcd"), communities(rows))
     assert list(by_number(found)) == [0, 1, 2, 3, 4, 5]
-    assert found.stats["held_twice"] == {"count": 1, "ids": ["c"]}
-    assert found.stats["warnings"][0].startswith("1 entities are held by two communities of one level")
-    assert found.stats["warnings"][0].endswith("update: C. --recluster builds one tree.")
+    assert found.stats.held_twice == Listed(count=1, ids=["c"])
+    assert found.stats.warnings[0].startswith("1 entities are held by two communities of one level")
+    assert found.stats.warnings[0].endswith("update: C. --recluster builds one tree.")
 
 
 def test_nothing_to_keep() -> None:
     found = adopt(graph("ab"), communities([(0, 0, -1, "a")]).slice(0, 0))
     assert found.communities.num_rows == 0
-    assert found.stats["coverage"]["entities"] == 0.0
-    assert found.stats["levels"] == {}
+    assert found.stats.coverage.entities == 0.0
+    assert found.stats.levels == {}
 
 
 @settings(max_examples=40)

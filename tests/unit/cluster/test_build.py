@@ -31,7 +31,7 @@ def test_every_entity_and_text_unit_has_its_place(tables: Tables, size: int, see
     whole = {**made.tables, COMMUNITIES: made.communities}
     assert faults_of(whole) == []
     assert check_tree(whole) == []
-    assert made.stats["coverage"]["entities"] == made.stats["coverage"]["text_units"] == 1.0
+    assert made.stats.coverage.entities == made.stats.coverage.text_units == 1.0
     assert made.communities.schema.equals(schema(COMMUNITIES))
     given_ids = set(tables[ENTITIES]["id"].to_pylist())
     assert given_ids <= set(made.tables[ENTITIES]["id"].to_pylist())
@@ -84,7 +84,7 @@ def test_nothing_at_all_gives_no_communities() -> None:
     made = build({}, ClusterOptions())
     assert made.communities.num_rows == 0
     assert made.communities.schema.equals(schema(COMMUNITIES))
-    assert made.stats["levels"] == {}
+    assert made.stats.levels == {}
     assert check_tree({**made.tables, COMMUNITIES: made.communities}) == []
 
 
@@ -132,7 +132,7 @@ def test_edges_of_no_use_keep_their_community() -> None:
     for weight in (0.0, None, float("nan"), -1.0, float("-inf")):
         made = build(corpus(names, [(a, b, weight) for a, b, _ in clique(names)]), ClusterOptions())
         assert rows_of(made.communities)[0]["size"] == 4
-        assert any("6 of 6 relationships have no usable weight" in w for w in made.stats["warnings"])
+        assert any("6 of 6 relationships have no usable weight" in w for w in made.stats.warnings)
 
 
 def test_parallel_and_reversed_edges_are_added_up() -> None:
@@ -153,16 +153,16 @@ def test_a_star_stays_an_oversize_leaf_and_is_flagged() -> None:
     star = [("hub", f"ray{i:02d}", 1.0) for i in range(30)]
     made = build(corpus(["hub", *(f"ray{i:02d}" for i in range(30))], star), ClusterOptions())
     assert [(r["size"], r["is_leaf"], r["oversize"]) for r in rows_of(made.communities)] == [(31, True, True)]
-    assert made.stats["oversize_leaves"] == 1
-    assert made.stats["oversize_max"] == 31
+    assert made.stats.oversize_leaves == 1
+    assert made.stats.oversize_max == 31
 
 
 def test_relationships_between_roots_are_counted() -> None:
     one, other = [f"A{i}" for i in range(8)], [f"B{i}" for i in range(8)]
     tables = corpus([*one, *other], [*clique(one), *clique(other), ("A0", "B0", 0.1)])
-    coverage = build(tables, ClusterOptions()).stats["coverage"]
-    assert coverage["between_roots"] == 1
-    assert coverage["relationships"] == 56 / 57
+    coverage = build(tables, ClusterOptions()).stats.coverage
+    assert coverage.between_roots == 1
+    assert coverage.relationships == 56 / 57
 
 
 def test_claims_go_where_their_entity_is() -> None:
@@ -177,11 +177,9 @@ def test_use_lcc_says_what_it_leaves_out() -> None:
     names = [f"A{i}" for i in range(6)]
     tables = corpus([*names, "X", "Y"], [*clique(names), ("X", "Y", 1.0)], [("d", names), ("d", ["X"]), ("d", [])])
     made = build(tables, ClusterOptions(use_lcc=True))
-    assert made.stats["coverage"]["entities"] == 6 / 8
-    assert made.stats["coverage"]["text_units"] == 1 / 3
-    assert any(
-        w.startswith("2 entities are outside the largest component, 2 text units") for w in made.stats["warnings"]
-    )
+    assert made.stats.coverage.entities == 6 / 8
+    assert made.stats.coverage.text_units == 1 / 3
+    assert any(w.startswith("2 entities are outside the largest component, 2 text units") for w in made.stats.warnings)
     assert made.tables[ENTITIES].num_rows == 8
     whole = {**made.tables, COMMUNITIES: made.communities}
     assert check_tree(whole, whole=False) == []
@@ -197,13 +195,13 @@ def test_entities_and_text_units_name_each_other() -> None:
     made = build({**tables, ENTITIES: from_rows(ENTITIES, entities), TEXT_UNITS: from_rows(TEXT_UNITS, units)}, SMALL)
     assert made.tables[ENTITIES]["text_unit_ids"].to_pylist() == [["t000"], ["t000", "t001"]]
     assert made.tables[TEXT_UNITS]["entity_ids"].to_pylist() == [["id-A", "id-B"], ["id-B"]]
-    assert len(made.stats["warnings"]) == 2
+    assert len(made.stats.warnings) == 2
 
 
 def test_edges_that_name_nobody_are_counted_and_hold_nothing() -> None:
     made = build(corpus(["A", "B"], [("A", "B", 1.0), ("A", "Z", 1.0)]), ClusterOptions())
     assert rows_of(made.communities)[0]["relationship_ids"] == ["r000"]
-    assert any(w.startswith("1 relationships name an entity that is not in the table") for w in made.stats["warnings"])
+    assert any(w.startswith("1 relationships name an entity that is not in the table") for w in made.stats.warnings)
 
 
 def test_an_end_id_wins_over_its_title() -> None:
@@ -228,7 +226,7 @@ def test_modularity_of_a_level_is_newmans() -> None:
     made = build(corpus([*one, *other], [*clique(one), *clique(other), ("A0", "B0", 1.0)]), ClusterOptions())
     roots = [r for r in rows_of(made.communities) if r["level"] == 0]
     assert len(roots) == 2
-    assert made.stats["modularity"]["0"] == pytest.approx(20 / 21 - 2 * 0.5**2)
+    assert made.stats.modularity["0"] == pytest.approx(20 / 21 - 2 * 0.5**2)
 
 
 def test_tables_without_own_columns_are_taken() -> None:

@@ -23,7 +23,7 @@ def test_a_small_root_becomes_a_child_of_the_root_it_shares_text_with() -> None:
     rows, stats = tree(corpus([*big, *tight], clique(big) + clique(tight, 50.0), text))
     roots = [row for row in rows if row["level"] == 0]
     assert len(roots) == 1
-    assert stats["attached_roots"] == 1
+    assert stats.attached_roots == 1
     children = [row for row in rows if row["parent"] == roots[0]["community"]]
     assert sorted(map(len, (c["entity_ids"] for c in children))) == [3, 12]  # a leaf root first gets its own members
     assert {c["kind"] for c in children} == {"cluster"}
@@ -45,7 +45,7 @@ def test_what_shares_nothing_hangs_under_one_residual_root_by_document() -> None
 def test_entities_without_any_text_are_packed_in_title_order() -> None:
     lone = [f"L{i:03d}" for i in range(450)]
     rows, stats = tree(corpus(lone))
-    assert stats["residual_roots"] == 450
+    assert stats.residual_roots == 450
     assert rows[0]["kind"] == "residual"
     leaves = [row for row in rows if row["is_leaf"]]
     assert len(leaves) == 45
@@ -76,7 +76,7 @@ def test_a_document_entity_stays_alone_and_fits_a_report() -> None:
     text = [("d", names)] + [("d", [])] * 100 + [("e", ["A0"]), ("e", []), ("e", ["lone"]), ("f", ["solo"])]
     tables = corpus([*names, "lone", "solo"], clique(names), text)
     rows, stats = tree(tables)
-    assert stats["document_entities"] == 3  # 100 text units of 100 tokens are cut at 6,000
+    assert stats.document_entities == 3  # 100 text units of 100 tokens are cut at 6,000
     residual = next(row for row in rows if row["kind"] == "residual")
     assert {row["size"] for row in rows if row["kind"] == "documents" and row["is_leaf"]} == {1}
     assert residual["weight"] == 102  # the runs of d and e, and solo's text unit
@@ -94,7 +94,7 @@ def test_text_units_of_no_document_are_held_too() -> None:
     tables = corpus([], text=[("", []), ("d", []), ("", [])])
     made = build(tables, ClusterOptions())
     assert made.tables["entities"]["title"].to_pylist() == ["d.txt [1]", "[1–2]"]
-    assert made.stats["coverage"]["text_units"] == 1.0
+    assert made.stats.coverage.text_units == 1.0
 
 
 def test_positions_follow_human_readable_ids_not_rows() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from communitree.embedded import certificate
+from communitree.embedded.certificate import Certificate
 from communitree_shared.contract.messages import CPU_QUEUES, MODEL_QUEUES, QUEUES
 from support.house import ROOT
 from support.settings_list import variables
@@ -108,7 +110,8 @@ def test_no_password_stands_in_the_files(name: str) -> None:
         if isinstance(value, list):
             return [p for v in value for p in walk(v, path)]
         secret = re.search(r"(PASSWORD|SECRET|_KEY|AUTH)$", path.rsplit(".", 1)[-1])
-        return [path] if secret and not VARIABLE.fullmatch(str(value)) else []
+        a_file = str(value).startswith("/tls/")
+        return [path] if secret and not a_file and not VARIABLE.fullmatch(str(value)) else []
 
     assert not walk(load(name))
     command = load(name)["services"].get("valkey", {}).get("command", ["--requirepass", "${X}"])
@@ -134,6 +137,24 @@ def test_servers_have_health_checks_and_volumes_and_workers_wait_for_them(names:
     for name in workers(compose):
         waits = compose["services"][name]["depends_on"]
         assert waits == {"valkey": {"condition": "service_healthy"}, "s3": {"condition": "service_healthy"}}
+
+
+def test_the_inner_ports_of_seaweedfs_want_a_certificate() -> None:
+    services = load(SEAWEED)["services"]
+    wanted = Certificate(Path("/tls")).environment()
+    assert {name: value for name, value in services["s3"]["environment"].items() if name in wanted} == wanted
+    assert "certificate:/tls:ro" in services["s3"]["volumes"]
+    assert services["s3"]["depends_on"] == {"certificate": {"condition": "service_completed_successfully"}}
+    assert "test -r /tls/tls.key" in services["s3"]["healthcheck"]["test"][1]
+    maker = services["certificate"]
+    assert [*maker["entrypoint"], *maker["command"]] == ["python", "-m", certificate.__name__, "/tls"]
+    assert maker["network_mode"] == "none"
+    assert maker["volumes"] == ["certificate:/tls"]
+    others = {name for name, service in merged(BASE, SEAWEED)["services"].items() if name not in {"s3", "certificate"}}
+    assert not [name for name in others if "/tls" in str(merged(BASE, SEAWEED)["services"][name])]
+    # the image that runs it has what makes a certificate
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith("RUN pip install")] == ["cryptography"]
 
 
 def test_the_queue_is_durable_and_never_evicted() -> None:

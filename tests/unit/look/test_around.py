@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from communitree_shared.contract.options import ReadOptions
-from communitree_workers.corpus.documents import document
-from communitree_workers.corpus.ingest import ingest
+from communitree_workers.corpus.reading.documents import document
+from communitree_workers.corpus.text_units.tables import ingest
 from communitree_workers.look.around import around
 
 TEXT = " ".join(f"Sentence {n} says what happened at the quay." for n in range(40))

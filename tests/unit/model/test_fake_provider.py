@@ -6,9 +6,9 @@ import json
 
 from communitree_shared.contract.options import AnswerOptions, ReportOptions
 from communitree_workers.prompts import load
-from communitree_workers.query.map import static_text
-from communitree_workers.query.reduce import reduce_messages
-from communitree_workers.report.prompt import instructions
+from communitree_workers.query.batches.frame import static_text
+from communitree_workers.query.reduce.rounds import reduce_messages
+from communitree_workers.report.evidence.prompt import instructions
 from support.fake_provider import Behaviour
 from support.fake_provider.content import SPOILERS, content, kind_of
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from communitree_workers.model.failure import CallFailed
 from communitree_workers.model.ladder import Abilities, Ladder, refused, suspected
-from communitree_workers.model.retry import CallFailed
 
 TOP = Abilities()
 
@@ -46,6 +46,20 @@ def test_parameters_are_renamed_or_left_out() -> None:
     assert refused(other, CallFailed("Unsupported value: 'temperature'", status=400), wants_json=False) is None
 
 
+@pytest.mark.parametrize(
+    ("words", "learned"),
+    [
+        ("System role not supported", Abilities(one_message=True)),
+        ("This model only support stream mode, please enable the stream parameter.", Abilities(streams="always")),
+        ("Unsupported value: 'stream' does not support true with this model.", Abilities(streams="never")),
+    ],
+)
+def test_roles_and_streams_are_learned_once(words: str, learned: Abilities) -> None:
+    failure = CallFailed(words, status=400)
+    assert refused(TOP, failure, wants_json=True) == learned
+    assert refused(learned, failure, wants_json=False) is None
+
+
 def test_a_bare_500_is_suspected_at_its_second_time_and_only_on_an_unproven_rung() -> None:
     bare = CallFailed("Internal server error", status=500)
     assert suspected(TOP, bare, wants_json=True, proven=False, failures=1) is None
@@ -74,7 +88,8 @@ async def test_a_mode_set_by_hand_teaches_nothing() -> None:
 
 
 def test_the_stored_form() -> None:
-    abilities = Abilities("json_object", "max_completion_tokens", frozenset({"seed"}))
+    abilities = Abilities("json_object", "max_completion_tokens", frozenset({"seed"}), True, "always", True)
     assert Abilities.from_json(abilities.to_json()) == abilities
+    assert Abilities.from_json('["text", "max_tokens", []]') == Abilities("text")  # as an older release kept it
     with pytest.raises(ValueError, match="rung"):
         Abilities.from_json('["xml", "max_tokens", []]')

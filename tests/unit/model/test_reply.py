@@ -42,17 +42,19 @@ def test_rubbish_raises_only_bad_input(rubbish: str) -> None:
     assert isinstance(value, (dict, list))
 
 
-_SCALARS = st.text() | st.integers(-(2**53), 2**53) | st.booleans() | st.none()
+#: Without what JSON escapes with a letter: `"\\bf"` is read as LaTeX on purpose.
+_CHARS = st.characters(exclude_categories=["Cs"], exclude_characters="\b\f\n\r\t")
+_SCALARS = st.text(_CHARS) | st.integers(-(2**53), 2**53) | st.booleans() | st.none()
 
 
 _VALUES = st.recursive(
     _SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(_CHARS, max_size=5), inner, max_size=3),
     max_leaves=6,
 )
 
 
-@given(st.dictionaries(st.text(max_size=8), _VALUES, max_size=3))
+@given(st.dictionaries(st.text(_CHARS, max_size=8), _VALUES, max_size=3))
 @settings(max_examples=60)
 def test_valid_json_is_read_as_it_is(value: object) -> None:
     assert parse_json(json.dumps(value)) == (value, 0)
@@ -100,10 +102,11 @@ def test_back_slashes_keep_their_meaning(raw: str, value: object) -> None:
         ('{"score": "8/10", "r": 8/10, "p": 85%}', {"score": "8/10", "r": "8/10", "p": "85%"}),
         ('{\\"a\\": \\"b\\"}', {"a": "b"}),
         ('"{\\"a\\": 1}"', {"a": 1}),
+        ('{"answer": "{\\"points\\": []}"}', {"points": []}),
         ('{"a" 1, "b": 2}', {"a": 1, "b": 2}),
         ('{"a": "x", ...}', {"a": "x"}),
         ('x [1] y {z} {"t": [1]}', {"t": [1]}),
-        ('<think>{"a": 2}', {"a": 2}),
+        ('no: {"a": 1}.\n</think>\n{"a": 2}', {"a": 2}),
     ],
 )
 def test_what_models_get_wrong(raw: str, value: object) -> None:
@@ -117,7 +120,29 @@ def test_a_number_at_the_very_end_counts_only_when_the_model_ended_by_itself() -
     assert parse_json('{"a": 1, "score": 8', ended=True)[0] == {"a": 1, "score": 8}
 
 
-@pytest.mark.parametrize("raw", ["", "   ", "I cannot help with that.", "5", '"text"', "[" * 4000, '{"a":' * 4000])
+@pytest.mark.parametrize(
+    ("raw", "slip"),
+    [
+        ('{"points": [{"d": "x", "score": 5}]', True),
+        ('{"answer": "x"', True),
+        ('{"rating": 8', True),
+        ('{"points": [{"d": "x", "score": 5}', False),
+        ('{"points": [{"d": "x", "score": 5}],', False),
+        ('{"points": [], "title": "x', False),
+        ('{"points": [], "title":', False),
+        ('{"points": [], "title"', False),
+        ('[{"a": 1}', True),
+    ],
+)
+def test_a_last_bracket_that_is_missing_is_told_from_a_cut(raw: str, slip: bool) -> None:
+    reading = read(raw, ended=True)
+    assert reading.cut
+    assert reading.slip is slip
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "   ", "I cannot help with that.", "5", '"text"', '<think>{"a": 2}', "[" * 4000, '{"a":' * 4000]
+)
 def test_nothing_to_read(raw: str) -> None:
     with pytest.raises(BadInput):
         parse_json(raw)

@@ -5,7 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
-from communitree_workers.model.retry import CallFailed, Tries, retry_after
+from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.retry import Tries, retry_after
 
 
 def waits(seed: int, failures: list[CallFailed], limit: int = 6) -> tuple[list[float], bool]:
@@ -67,41 +68,6 @@ def test_a_quota_of_hours_is_not_waited_for() -> None:
 def test_jitter_leaves_half_of_the_time_to_the_next_try() -> None:
     tries = Tries(6, random.Random(1), failed=4, first_failure=0.0)
     assert tries.wait(CallFailed("away"), 5.0, remaining=10.0) == pytest.approx(5.0)
-
-
-@pytest.mark.parametrize("status", [None, 408, 409, 425, 429, 500, 502, 503, 504, 529])
-def test_retryable(status: int | None) -> None:
-    assert CallFailed("words", status=status).retryable
-
-
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 415, 422, 501])
-def test_not_retryable(status: int) -> None:
-    assert not CallFailed("words", status=status).retryable
-
-
-def test_no_money_is_no_reason_to_wait() -> None:
-    assert not CallFailed("You exceeded your current quota", status=429, code="insufficient_quota").retryable
-    assert not CallFailed("账户余额不足", status=429).retryable
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
-        "prompt is too long: 210000 tokens > 200000 maximum",
-        "the request exceeds the available context size, try increasing it",
-        "Range of input length should be [1, 30720]",
-        "输入长度超过最大长度",
-    ],
-)
-def test_too_long(words: str) -> None:
-    assert CallFailed(words, status=400).too_long
-    assert not CallFailed(words, status=429).too_long
-
-
-def test_too_long_by_code() -> None:
-    assert CallFailed("Bad request.", status=400, code="context_length_exceeded invalid_request_error").too_long
-    assert not CallFailed("max_tokens must be positive", status=400).too_long
 
 
 def test_retry_after_in_both_forms() -> None:

@@ -11,12 +11,14 @@ from pydantic import SecretStr
 
 from communitree.aio import AsyncClient
 from communitree.client import Client
+from communitree.sources import Gathered
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import Settings
 
 #: What each call is given; the rest is left to its defaults.
 GIVEN = {
-    "source": __file__, "corpus": "c", "question": "q", "job": "j", "community": 1, "text_unit": "u", "folder": "f"
+    "source": __file__, "corpus": "c", "question": "q", "job": "j", "community": 1, "text_unit": "u", "folder": "f",
+    "gathered": Gathered(),
 }  # fmt: skip
 
 #: Calls that speak to no server.

@@ -157,7 +157,7 @@ def test_a_command_to_copy_names_the_stack_and_the_tenant_that_are_meant(
 def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COMMUNITREE_S3_BUCKET", "a")
     assert main(["corpora"]) == 2
-    assert "COMMUNITREE_S3_BUCKET: String should have at least 3 characters" in capsys.readouterr().err
+    assert "COMMUNITREE_S3_BUCKET ('a') has characters, or a length, that it may not have." in capsys.readouterr().err
 
 
 def test_one_server_alone_is_not_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,13 +183,17 @@ def test_an_error_of_a_library_is_said_in_one_line(
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "infrastructure"
 
 
-def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_our_own_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object) -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("of a title: \x1b[2J")
 
     monkeypatch.setattr("communitree.client.Client.__init__", broken)
-    with pytest.raises(ZeroDivisionError):
-        main(["corpora"])
+    assert main(["corpora"]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert "ZeroDivisionError: of a title: ␛[2J" in said
 
 
 def test_deleting_asks_or_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,3 +285,30 @@ def _cpu_seconds(*words: str) -> float:
     assert started(*words).returncode == 0
     after = os.times()
     return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+def test_a_column_of_a_table_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("abstract\nx\n")
+    given = ["index", str(tmp_path), "--corpus", "c", "--text-column", "body", "--text-column", "b.csv=abstract"]
+    assert main(given) == 2
+    assert "--text-column b.csv=…: there is no file 'b.csv'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["version"], ["jobs", "--help"], ["version", "--json"]])
+def test_a_reader_that_has_read_enough_is_no_error(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "communitree", *words], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr()
+    assert "dead-letters" in said.out
+    assert said.err == ""

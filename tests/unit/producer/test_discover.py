@@ -140,6 +140,30 @@ def test_ports_are_kept_and_a_taken_one_is_replaced(home: Home, monkeypatch: pyt
     assert set(home.ports(["a"])) == {"a"}
 
 
+def test_a_port_may_be_refused_for_another_reason_than_being_taken(home: Home) -> None:
+    first = home.ports(["a", "b"])
+    second = home.ports(["a", "b"], lambda port: port != first["a"])
+    assert second["a"] != first["a"]
+    assert second["b"] == first["b"]
+
+
+@pytest.mark.parametrize("inside", ["", "s3", "valkey"])
+def test_a_folder_that_others_can_write_is_refused(home: Home, inside: str) -> None:
+    (home.folder / inside).chmod(0o770)
+    with pytest.raises(UsageError, match="Other users can write") as refused:
+        home.prepare()
+    assert f"chmod go-w {home.folder / inside}" in refused.value.hint
+    (home.folder / inside).chmod(0o755)
+    home.prepare()
+
+
+def test_a_folder_of_another_user_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = home.folder.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(UsageError, match=f"belongs to another user .uid {owner}"):
+        home.prepare()
+
+
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be used"):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from communitree.events import Event, Restart, ending, follow, text_of, to_the_end
+from communitree.events import Event, Gaps, Restart, ending, follow, text_of, to_the_end
 from communitree.outcome import as_error, as_result
 from communitree_shared.contract.results import Account, Answer, IndexResult, Selection
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound, InfrastructureError, ResultGone
@@ -12,7 +12,7 @@ from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound
 
 def test_numbers_become_numbers_and_words_stay_words() -> None:
     raw = {
-        "type": "unit.ended", "seq": "7", "at": "1700000000500", "unit": "12345", "level": "2", "ok": "1",
+        "type": "unit.ended", "seq": "7", "at": "1700000000.500", "unit": "12345", "level": "2", "ok": "true",
         "stage": "report-2", "share": "0.5", "message": "404",
     }  # fmt: skip
     event = Event.of("5-1", raw)
@@ -21,6 +21,38 @@ def test_numbers_become_numbers_and_words_stay_words() -> None:
         "unit": "12345", "level": 2, "ok": True, "stage": "report-2", "share": 0.5, "message": "404"
     }  # fmt: skip
     assert event.as_json()["level"] == 2
+
+
+def test_events_of_an_older_worker_say_the_same() -> None:
+    old = Event.of("5-1", {"type": "unit.ended", "seq": "7", "at": "1700000000500", "ok": "1"})
+    assert old == Event.of("5-1", {"type": "unit.ended", "seq": "7", "at": "1700000000.500", "ok": "true"})
+    assert Event.of("5-1", {"type": "unit.ended", "ok": "0"}).fields == {"ok": False}
+    assert Event.of("5-1", {"type": "unit.ended", "ok": "false"}).fields == {"ok": False}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "seen", "told"),
+    [
+        ([1, 2, 3], 0, [1, 2, 3]),
+        ([41, 42], 0, [40, 41, 42]),  # it came late
+        ([3, 6, 7], 2, [3, 2, 6, 7]),  # it fell behind
+        ([3, 1, 2], 2, [3, 1, 2]),  # the job was taken up again, and counts anew
+        ([3, 2], 2, [3, 1, 2]),
+        ([0, 0], 0, [0, 0]),  # without numbers nothing can be told
+    ],
+)
+def test_events_that_are_missing_are_told_with_their_number(numbers: list[int], seen: int, told: list[int]) -> None:
+    events = [Event(f"{n}-0", seq, "x", 9.0) for n, seq in enumerate(numbers, 100)]
+    found = list(Gaps(seen).told(events))
+    assert [e.fields["count"] if e.type == "lost" else e.seq for e in found] == told
+    assert [e for e in found if e.type != "lost"] == events
+
+
+def test_a_loss_stands_where_the_missing_events_did() -> None:
+    lost, _ = Gaps(4).told([Event("100-0", 9, "x", 9.0)])
+    assert (lost.id, lost.seq, lost.at, lost.as_json()["count"]) == (f"99-{2**64 - 1}", 5, 9.0, 4)
+    lost, _ = Gaps().told([Event("100-7", 2, "x", 9.0)])
+    assert lost.id == "100-6"  # who goes on after it reads the event
 
 
 class Stream:
@@ -32,12 +64,14 @@ class Stream:
         self.steps, self.reads, self.log = list(steps), 0, []
         self.ledger = self
 
-    def events(self, tenant: str, job: str, after: str = "-", block_ms: int = 0) -> list[tuple[str, dict[str, str]]]:
+    def events(
+        self, tenant: str, job: str, after: str = "-", block_ms: int = 0, most: int | None = None
+    ) -> list[tuple[str, dict[str, str]]]:
         if block_ms:
             self.reads += 1
             self.log += self.steps[min(self.reads, len(self.steps)) - 1][0] if self.reads <= len(self.steps) else []
         start = 0 if after == "-" else int(after.split("-")[0])
-        return [(f"{i}-0", {"type": kind, "seq": str(i)}) for i, kind in enumerate(self.log, 1) if i > start]
+        return [(f"{i}-0", {"type": kind, "seq": str(i)}) for i, kind in enumerate(self.log, 1) if i > start][:most]
 
     def ended(self, tenant: str, job: str, block_ms: int) -> bool:
         return any(fields["type"] == "job.ended" for _, fields in self.events(tenant, job, block_ms=block_ms))
@@ -56,7 +90,8 @@ def test_follows_until_the_last_event() -> None:
 
 
 def test_goes_on_after_an_event() -> None:
-    stream = Stream((["a", "b", "c", "job.ended"], "published"))
+    stream = Stream((["c", "job.ended"], "published"))
+    stream.log += ["a", "b"]
     assert kinds(stream, after="2-0") == ["c", "job.ended"]
 
 

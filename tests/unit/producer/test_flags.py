@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from communitree.cli import ask, index
+from communitree.cli import ask, index, selections
 from communitree.cli.app import _joined, build, run
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.errors import StackNotRunning, UsageError
@@ -115,7 +115,7 @@ def test_selections(given: dict[str, Any], expected: dict[str, Any]) -> None:
         "leaves": False, "relevant": False, "dynamic": False, "texts": False,
         "coverage": None, "frontier": None, "levels": None,
     }  # fmt: skip
-    assert ask._selection(**{**none, **given}) == expected
+    assert selections.take({**none, **given}) == expected
 
 
 def test_two_selections_exclude_one_another(capsys: pytest.CaptureFixture[str]) -> None:

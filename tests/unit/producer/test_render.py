@@ -343,6 +343,7 @@ def test_lists() -> None:
     assert "[red]c" in said
     assert "1,234" in said
     assert "v (job j-9 runs)" in said
+    assert "v (job j-9 is queued)" in text(corpora_table([{**row, "indexing_state": "queued"}]))
     assert "no jobs yet" in text(jobs_table([]))
     job = JobRow(job_id="j", kind="query", corpus="c", status="answered", created=1.0, ended=6.0)
     assert "5.0 s" in text(jobs_table([job]))

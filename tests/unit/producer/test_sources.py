@@ -3,11 +3,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from communitree.finding import NotRegular, open_regular
 from communitree.sources import gather
 from communitree_shared.contract.messages import LeftOut
 from communitree_shared.errors import BadInput, UsageError
@@ -57,7 +59,7 @@ def test_everything_left_out_has_a_reason(tmp_path: Path) -> None:
         "empty.txt": "empty",
         "nowhere.txt": "a link to nothing",
         "self.txt": "a link to nothing",
-        "pipe.txt": "not a regular file",
+        "pipe.txt": "a device, socket or pipe, not a file",
         "again": "a link back to a folder that was read already",
     }
 
@@ -66,14 +68,14 @@ def test_unreadable_files_and_folders_are_named_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, "ok.txt", "secret.txt")
-    real = Path.open
+    real = os.open
 
-    def refuse(self: Path, *args: object, **more: object) -> object:
-        if self.name == "secret.txt":  # a mode would not stop a test that runs as root
+    def refuse(path: Path, flags: int) -> int:
+        if path.name == "secret.txt":  # a mode would not stop a test that runs as root
             raise PermissionError(13, "Permission denied")
-        return real(self, *args, **more)  # type: ignore[call-overload]
+        return real(path, flags)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert names(tmp_path) == ["ok.txt"]
     assert skipped(tmp_path) == {"secret.txt": "unreadable (Permission denied)"}
     with pytest.raises(UsageError, match=r"Nothing can be read from .*unreadable \(Permission denied\): secret.txt"):
@@ -165,3 +167,94 @@ def test_too_much_is_refused_before_it_is_uploaded(tmp_path: Path) -> None:
     assert names(tmp_path, max_bytes=26) == ["a.txt", "b.txt"]
     with pytest.raises(UsageError, match="more than 25 bytes"):
         names(tmp_path, max_bytes=25)
+
+
+OUT = "a link out of the folder, which --follow-links follows"
+
+
+def test_a_link_out_of_the_folder_is_named_and_not_followed_unless_wanted(tmp_path: Path) -> None:
+    fill(tmp_path, "own/ok.txt", "own/part/more.txt", "secrets/key.txt")
+    own = tmp_path / "own"
+    (own / "key.txt").symlink_to(tmp_path / "secrets" / "key.txt")
+    (own / "environ.txt").symlink_to("/proc/self/environ")
+    (own / "all").symlink_to("../secrets")
+    (own / "part" / "up.txt").symlink_to("../../secrets/key.txt")
+    (own / "inside.txt").symlink_to("part/more.txt")
+    assert names(own) == ["inside.txt", "ok.txt", "part/more.txt"]
+    assert skipped(own) == dict.fromkeys(("all", "environ.txt", "key.txt", "part/up.txt"), OUT)
+    with pytest.raises(BadInput, match="--follow-links"):
+        gather([own]).refuse_losses()
+    followed = names(own, follow_links=True)
+    assert followed == ["all/key.txt", "inside.txt", "key.txt", "ok.txt", "part/more.txt", "part/up.txt"]
+
+
+def test_a_link_that_the_caller_names_is_followed_and_those_below_it_stay_inside(tmp_path: Path) -> None:
+    fill(tmp_path, "real/ok.txt", "secret.txt")
+    (tmp_path / "real" / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "link").symlink_to("real")
+    assert names(tmp_path / "link") == ["ok.txt"]
+    assert skipped(tmp_path / "link") == {"out.txt": OUT}
+    assert names(tmp_path / "real" / "out.txt") == ["out.txt"]
+
+
+@pytest.mark.parametrize("pattern", ["docs/*.txt", "docs/**/*.txt", "d*/*.txt"])
+def test_a_pattern_leads_no_further_than_the_folder_before_its_first_wildcard(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, "here/docs/ok.txt", "secret.txt")
+    (tmp_path / "here" / "docs" / "out.txt").symlink_to(tmp_path / "secret.txt")
+    monkeypatch.chdir(tmp_path / "here")
+    found = gather([pattern])
+    assert [d.name for d in found.documents] == ["ok.txt"]
+    assert [(s.name, s.reason) for s in found.skipped] == [("out.txt", OUT)]
+    assert len(gather([pattern], follow_links=True).documents) == 2
+
+
+def test_devices_sockets_and_pipes_are_named_and_never_opened(tmp_path: Path) -> None:
+    fill(tmp_path, "ok.txt")
+    os.mkfifo(tmp_path / "fifo.txt")
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(str(tmp_path / "socket.txt"))
+        assert names(tmp_path) == ["ok.txt"]
+        assert skipped(tmp_path) == dict.fromkeys(("fifo.txt", "socket.txt"), "a device, socket or pipe, not a file")
+    with pytest.raises(UsageError, match="a device, socket or pipe"):
+        gather(["/dev/zero"])
+
+
+def test_a_file_that_is_swapped_for_a_pipe_meanwhile_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    fill(tmp_path, "ok.txt")
+    regular = (tmp_path / "ok.txt").stat()
+    monkeypatch.setattr(Path, "stat", lambda self, **more: regular)  # as it was when it was looked at
+    with pytest.raises(NotRegular):
+        open_regular(tmp_path / "pipe.txt")
+
+
+def test_what_is_no_text_is_not_uploaded_and_what_readers_take_is(tmp_path: Path) -> None:
+    (tmp_path / "program").write_bytes(b"\x7fELF" + bytes(range(256)) * 40)
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.4 " + bytes(range(256)) * 40)
+    (tmp_path / "wide.txt").write_bytes("宝玉道：我也知道。\n".encode("utf-16-le") * 50)
+    (tmp_path / "old.txt").write_bytes("宝玉道：我也知道。".encode("gb18030") * 50)
+    (tmp_path / "bell.txt").write_bytes(b"rings \x07 once" + b" in a line of words" * 20)
+    assert names(tmp_path) == ["bell.txt", "old.txt", "scan.pdf", "wide.txt"]
+    assert skipped(tmp_path) == {"program": "no text in any encoding known here"}
+
+
+def test_beside_a_table_of_relationships_only_tables_that_are_read_are_uploaded(tmp_path: Path) -> None:
+    fill(tmp_path, "entities.parquet", "create_final_relationships.parquet", "stats.json", "customers.csv")
+    found = gather([tmp_path], tables=True)
+    assert [d.name for d in found.documents] == ["create_final_relationships.parquet", "entities.parquet"]
+    assert [s.name for s in found.skipped] == ["customers.csv", "stats.json"]
+    found.refuse_losses()
+    (tmp_path / "create_final_relationships.parquet").unlink()  # any of them may hold the edges
+    assert len(gather([tmp_path], tables=True).documents) == 3
+
+
+def test_standard_input_is_read_no_further_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO(b"x" * 1000)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=stream))
+    with pytest.raises(UsageError, match="more than 10 bytes"):
+        gather(["-"], max_bytes=10)
+    assert stream.tell() == 11

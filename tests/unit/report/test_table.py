@@ -7,13 +7,12 @@ from communitree_shared import tokens
 from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_workers.report.attach import attach
 from communitree_workers.report.citations import cited
-from communitree_workers.report.parse import parse_report
+from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import Report
-from communitree_workers.report.resolve import Sources, finding_sources
-from communitree_workers.report.rows import count_rows
 from communitree_workers.report.table import MISSING, adopt_reports, report_table
+from communitree_workers.report.writing.attachment import attach
+from communitree_workers.report.writing.reply import parse_report
 from communitree_workers.tables.io import Tables, from_bytes, from_rows, schema, to_bytes
 from support.reports import ENCODING, write_all
 from support.trees import Shape, corpora, corpus
@@ -41,8 +40,8 @@ def test_one_row_for_each_community(tables: Tables) -> None:
         assert json.loads(row["evidence"]) == evidence[row["community"]].record
         assert json.loads(row["omitted"]) == evidence[row["community"]].omitted
         assert 0 <= row["direct"] <= row["mass"]
-    plain = {number: report.as_dict() for number, report in reports.items()}
-    assert to_bytes(table) == to_bytes(report_table(communities, plain, ENCODING))
+    stored = {number: Report.from_json(report.to_json()) for number, report in reports.items()}
+    assert to_bytes(table) == to_bytes(report_table(communities, stored, ENCODING))
     assert from_bytes(to_bytes(table)).equals(table)
 
 
@@ -89,40 +88,6 @@ def test_a_stored_report_is_taken_over_by_a_version_with_other_numbers() -> None
     assert taken.record == after.record
     assert attach(taken, after) == taken
     assert attach(attach(taken, before), after) == taken
-
-
-def test_a_finding_leads_to_source_text_through_three_levels() -> None:
-    tables = corpus(DEEP)
-    _, reports = write_all(tables, ReportOptions(max_prompt_tokens=900))
-    table = report_table(tables[names.COMMUNITIES], reports, ENCODING)
-    sources = Sources({**tables, names.COMMUNITY_REPORTS: table})
-    rows = {row["community"]: row for row in table.to_pylist()}
-    held = {c["community"]: set(c["text_unit_ids"]) for c in tables[names.COMMUNITIES].to_pylist()}
-
-    def depth(number: int) -> int:
-        below = [n for f in rows[number]["findings"] for n in cited(f["explanation"]).get("reports", [])]
-        return 1 + max(map(depth, below), default=0)
-
-    assert max(map(depth, rows)) >= 3, "the corpus must make reports of reports of reports"
-    for number, row in rows.items():
-        for index in range(len(row["findings"])):
-            units = finding_sources(row, index, sources)
-            assert units
-            assert len(set(units)) == len(units)
-            assert set(units) <= held[number]
-
-
-def test_a_finding_without_citations_leads_to_the_report_s_evidence() -> None:
-    tables = corpus(DEEP)
-    _, reports = write_all(tables, ReportOptions(max_prompt_tokens=100_000))
-    table = report_table(tables[names.COMMUNITIES], reports, ENCODING)
-    row = table.to_pylist()[0]
-    row["findings"] = [{"summary": "So.", "explanation": "No source."}]
-    sources = Sources({**tables, names.COMMUNITY_REPORTS: table})
-    members = set(json.loads(row["evidence"])["entities"])
-    units = {unit for e in tables[names.ENTITIES].to_pylist() if e["id"] in members for unit in e["text_unit_ids"]}
-    assert units
-    assert set(sources.finding(row, 0)) >= units
 
 
 def test_imported_reports_are_kept_and_gaps_filled() -> None:

@@ -21,7 +21,10 @@ def test_a_server_that_is_away_does_not_refuse() -> None:
         assert type(of_s3(error, "h:1", "b")) is InfrastructureError, error
     for fault in (redis.ConnectionError("refused"), redis.TimeoutError("slow"), OSError("reset"),
                   redis.BusyLoadingError("LOADING"), redis.ReadOnlyError("READONLY"),
-                  redis.ResponseError("BUSY a script runs")):  # fmt: skip
+                  redis.ResponseError("BUSY a script runs"),
+                  redis.ResponseError("UNBLOCKED force unblock from blocking operation, instance state changed"),
+                  redis.ResponseError("ERR Error running script: @user_script: 7: -READONLY You can't write against a "
+                                      "read only replica.")):  # fmt: skip
         assert type(of_redis(fault, "h:1")) is InfrastructureError, fault
 
 

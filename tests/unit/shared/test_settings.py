@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES, ModelSettings, Settings
@@ -112,7 +111,7 @@ def test_every_field_of_a_model_can_be_set_for_all_stages() -> None:
 
 @pytest.mark.parametrize("tenant", ["", "a/b", "..", "a|b", "a:b", "x" * 64])
 def test_a_tenant_cannot_leave_its_place(tenant: str) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError, match="COMMUNITREE_TENANT"):
         Settings(tenant=tenant)
 
 
@@ -134,3 +133,24 @@ def test_a_file_of_settings_that_cannot_be_read_is_named(
     with pytest.raises(UsageError, match=why) as caught:
         Settings()
     assert f"COMMUNITREE_CONFIG names {file}" in caught.value.message
+
+
+def test_the_defaults_of_all_stages_are_those_of_one() -> None:
+    """The one list of a model's fields is ModelSettings: COMMUNITREE_LLM_… and each stage's own have no other."""
+    fields = {n.removeprefix("llm_"): f for n, f in Settings.model_fields.items() if n.startswith("llm_")}
+    assert list(fields) == list(ModelSettings.model_fields)
+    for name, field in ModelSettings.model_fields.items():
+        assert fields[name].annotation == field.annotation, name
+        assert fields[name].default == field.default, name
+        assert fields[name].repr == field.repr, name
+
+
+@pytest.mark.parametrize("name", ModelSettings.model_fields)
+def test_each_field_of_a_model_can_be_set_for_one_stage(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "base_url": "http://h/v1", "json_mode": "text", "temperature": "1", "extra_headers": '{"a": "b"}',
+        "extra_body": '{"a": 1}', "proxy": "http://h", "ca_bundle": __file__, "cache": "false",
+    }  # fmt: skip
+    monkeypatch.setenv(f"COMMUNITREE_LLM_MAP_{name.upper()}", given.get(name, "3"))
+    settings = Settings()
+    assert getattr(settings.model("map"), name) != getattr(settings.model("report"), name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from communitree_shared.contract.options import ClusterOptions
+from communitree_shared.contract.results import IndexCoverage
 from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_workers.cluster.canonical import entity_order, unit_order
 from communitree_workers.cluster.kept_tree import KeptTree, expand, keep
 from communitree_workers.tables.columns import Ints, contained, distinct, flatten, positions, to_lists, unique_pairs
+from communitree_workers.tables.handover import Listed, TreeLevel, TreeStats
 from communitree_workers.tables.io import Tables, conform
 from communitree_workers.tables.keys import community_keys
 from communitree_workers.tables.mass import mass_of, relationship_ends, text_unit_sets, with_mass
@@ -47,7 +49,7 @@ class Adopted:
 
     communities: pa.Table
     tables: Tables
-    stats: dict[str, Any] = field(default_factory=dict)
+    stats: TreeStats
 
 
 def adopt(tables: Tables, communities: pa.Table, options: ClusterOptions | None = None) -> Adopted:
@@ -214,7 +216,7 @@ def _claims(tree: KeptTree, tables: Tables) -> pa.Array:
 
 def _stats(
     tree: KeptTree, tables: Tables, ends: tuple[Ints, Ints], edges: tuple[Ints, Ints], units: tuple[Ints, Ints]
-) -> dict[str, Any]:
+) -> TreeStats:
     root = tree.parent < 0
     total = {name: tables[name].num_rows for name in (ENTITIES, RELATIONSHIPS, TEXT_UNITS)}
     held = np.zeros(total[ENTITIES], bool)
@@ -229,32 +231,32 @@ def _stats(
     levels = {}
     for depth in np.unique(tree.level).tolist():
         mine = tree.level == depth
-        levels[str(depth)] = {
-            "communities": int(mine.sum()),
-            "leaves": int((mine & leaf).sum()),
-            "entities": len(distinct(tree.entity[mine[tree.community]])),
-            "size_max": int(size[mine].max()),
-        }
+        levels[str(depth)] = TreeLevel(
+            communities=int(mine.sum()),
+            leaves=int((mine & leaf).sum()),
+            entities=len(distinct(tree.entity[mine[tree.community]])),
+            size_max=int(size[mine].max()),
+        )
     twice = _held_twice(tree)
     warnings = _gaps(held, len(read), tables) + _doubles(twice, tables)
     notes = [f"{tree.mended[name]:,} {words}." for name, words in _MENDED.items() if tree.mended.get(name)]
     if tree.mended["remainders"]:
         notes.append(f"{tree.mended['remainders']:,} remainder communities hold what children miss of their parent.")
-    return {
-        "coverage": {
-            "entities": _share(int(held.sum()), total[ENTITIES]),
-            "relationships": _share(len(within), total[RELATIONSHIPS]),
-            "text_units": _share(len(read), total[TEXT_UNITS]),
-            "between_roots": int(both.sum()) - len(within),
-        },
-        "levels": levels,
-        "modularity": {},
-        "warnings": warnings,
-        "notes": notes,
-        "remainders": tree.mended["remainders"],
-        "not_held": _listed(np.flatnonzero(~held), tables),
-        "held_twice": _listed(twice, tables),
-    }
+    return TreeStats(
+        coverage=IndexCoverage(
+            entities=_share(int(held.sum()), total[ENTITIES]),
+            relationships=_share(len(within), total[RELATIONSHIPS]),
+            text_units=_share(len(read), total[TEXT_UNITS]),
+            between_roots=int(both.sum()) - len(within),
+        ),
+        levels=levels,
+        modularity={},
+        warnings=warnings,
+        notes=notes,
+        remainders=tree.mended["remainders"],
+        not_held=_listed(np.flatnonzero(~held), tables),
+        held_twice=_listed(twice, tables),
+    )
 
 
 def _share(part: int, whole: int) -> float:
@@ -267,8 +269,8 @@ def _held_twice(tree: KeptTree) -> Ints:
     return np.unique(np.concatenate(twice)) if twice else np.empty(0, np.int64)
 
 
-def _listed(rows: Ints, tables: Tables) -> dict[str, Any]:
-    return {"count": len(rows), "ids": _ids(tables[ENTITIES], rows[:_LISTED]).to_pylist()}
+def _listed(rows: Ints, tables: Tables) -> Listed:
+    return Listed(count=len(rows), ids=_ids(tables[ENTITIES], rows[:_LISTED]).to_pylist())
 
 
 def _titles(rows: Ints, tables: Tables) -> str:

@@ -21,6 +21,7 @@ from communitree_workers.cluster.prepared import Prepared
 from communitree_workers.cluster.residual import place
 from communitree_workers.cluster.tree import Subtree
 from communitree_workers.tables.columns import Ints, one_chunk, to_lists
+from communitree_workers.tables.handover import TreeStats
 from communitree_workers.tables.io import Tables, schema
 from communitree_workers.tables.memory import give_back
 
@@ -32,12 +33,12 @@ class Clustered:
     Attributes:
         communities: the `communities` table, rows by community id.
         tables: the corpus with `document` entities, mass and degrees; text units and entities name each other.
-        stats: see `measure.measured`.
+        stats: figures of the tree.
     """
 
     communities: pa.Table
     tables: Tables
-    stats: dict[str, Any]
+    stats: TreeStats
 
 
 @dataclass(frozen=True)

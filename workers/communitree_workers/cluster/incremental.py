@@ -1,7 +1,7 @@
 """Clustering again after a small change: an old partition is kept but where the graph was touched.
 
-For incremental indexing: a cold run after 1 % of new edges moves members all over; with only
-the touched members free, nearly none but these move. igraph cannot hold members fixed, leidenalg can.
+A cold run after 1 % of new edges moves members all over; with only the touched members free, nearly none but these
+move. igraph cannot hold members fixed, leidenalg can. No task calls this yet: each index builds its tree anew.
 """
 
 from __future__ import annotations

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from communitree_shared.contract.results import IndexCoverage
 from communitree_workers.cluster.prepared import Prepared
 from communitree_workers.cluster.residual import Placed
 from communitree_workers.tables.columns import Ints
+from communitree_workers.tables.handover import TreeLevel, TreeStats
 
 if TYPE_CHECKING:
     from communitree_workers.cluster.assembly import Numbered
 
 
-def measured(prepared: Prepared, tree: Numbered, communities: pa.Table, placed: Placed) -> dict[str, Any]:
-    """Return what the manifest says of the tree.
-
-    Keys: "coverage" {entities, relationships, text_units: shares 0–1; between_roots: relationships whose ends are in
-    different roots}; "levels" by level {communities, leaves, entities, size_max}; "modularity" by level, and of the
-    leaves: the weighted modularity of the relationships' graph, where a level is its communities and the leaves above
-    it; "warnings", "notes"; counts of weak edges, document entities, oversize leaves, and small roots by where
-    they went.
-    """
+def measured(prepared: Prepared, tree: Numbered, communities: pa.Table, placed: Placed) -> TreeStats:
+    """Return what the manifest says of the tree; its coverage counts relationships with both ends in one root."""
     m, counts = prepared.mentions, prepared.counts
     size = tree.stop - tree.start
     frontier = np.full(len(prepared.ids), -1, np.int64)
@@ -31,12 +26,12 @@ def measured(prepared: Prepared, tree: Numbered, communities: pa.Table, placed: 
     for level in range(tree.depth):
         ids, label = tree.at(level)
         frontier = np.where(label >= 0, label, frontier)
-        levels[str(level)] = {
-            "communities": len(ids),
-            "leaves": int(tree.leaf[ids].sum()),
-            "entities": int(size[ids].sum()),
-            "size_max": int(size[ids].max()),
-        }
+        levels[str(level)] = TreeLevel(
+            communities=len(ids),
+            leaves=int(tree.leaf[ids].sum()),
+            entities=int(size[ids].sum()),
+            size_max=int(size[ids].max()),
+        )
         modularity[str(level)] = _modularity(prepared, frontier)
         if level == 0:
             ends = (prepared.source >= 0) & (prepared.target >= 0)
@@ -48,24 +43,24 @@ def measured(prepared: Prepared, tree: Numbered, communities: pa.Table, placed: 
     else:
         modularity["leaves"] = modularity[str(tree.depth - 1)]
     oversize = tree.leaf & (size > 0) & np.asarray(communities["oversize"].combine_chunks().to_numpy(False), bool)
-    return {
-        "coverage": {
-            "entities": _share(len(tree.members), counts["entities"]),
-            "relationships": _share(held, counts["relationships"]),
-            "text_units": _share(units, counts["text_units"]),
-            "between_roots": between,
-        },
-        "levels": levels,
-        "modularity": modularity,
-        "warnings": list(prepared.warnings),
-        "notes": [],
-        "weak_edges": counts["weak_edges"],
-        "document_entities": counts["document_entities"],
-        "oversize_leaves": int(oversize.sum()),
-        "oversize_max": int(size[oversize].max()) if oversize.any() else 0,
-        "attached_roots": placed.attached,
-        "residual_roots": placed.left,
-    }
+    return TreeStats(
+        coverage=IndexCoverage(
+            entities=_share(len(tree.members), counts["entities"]),
+            relationships=_share(held, counts["relationships"]),
+            text_units=_share(units, counts["text_units"]),
+            between_roots=between,
+        ),
+        levels=levels,
+        modularity=modularity,
+        warnings=list(prepared.warnings),
+        notes=[],
+        weak_edges=counts["weak_edges"],
+        document_entities=counts["document_entities"],
+        oversize_leaves=int(oversize.sum()),
+        oversize_max=int(size[oversize].max()) if oversize.any() else 0,
+        attached_roots=placed.attached,
+        residual_roots=placed.left,
+    )
 
 
 def _share(part: int, whole: int) -> float:

@@ -15,6 +15,7 @@ from communitree_workers.cluster.core import Prepared, Subtree, assemble, prepar
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
+from communitree_workers.tables.handover import Extraction, TreeStats
 
 GRAPH = (DOCUMENTS, TEXT_UNITS, ENTITIES, RELATIONSHIPS, COVARIATES)
 
@@ -26,9 +27,8 @@ def cluster(context: UnitContext) -> Outcome:
     """Split the graph into its level-0 communities; a large one gets a message of its own."""
     request, options = context.corpus_request()
     services, keys = context.services, context.keys
-    plan = services.store.get_json(keys.build(request.corpus, request.version, "extract.json"))
     tables = context.read(request.corpus, request.version, *GRAPH, made_by="merge")
-    if plan.get("kept"):
+    if Extraction.load(services.store, keys, request).kept:
         return _keep(context, request, tables)
     prepared = prepare(tables, options.cluster)
     roots = split_roots(prepared, options.cluster)
@@ -86,10 +86,10 @@ def _keep(context: UnitContext, request: CorpusRequest, tables: io.Tables) -> Ou
 
 
 def _write(
-    context: UnitContext, request: CorpusRequest, tables: io.Tables, communities: pa.Table, stats: dict[str, object]
+    context: UnitContext, request: CorpusRequest, tables: io.Tables, communities: pa.Table, stats: TreeStats
 ) -> Outcome:
     context.write(request.corpus, request.version, {**tables, COMMUNITIES: communities}, made_by="cluster")
-    context.services.store.put_json(context.keys.build(request.corpus, request.version, "tree.json"), stats)
+    stats.save(context.services.store, context.keys, request)
     context.step(ROWS)
     return Outcome(event={"communities": communities.num_rows})
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from communitree_shared.contract.looks import CORPORA
 from communitree_shared.contract.messages import LookRequest, QueryRequest
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.contract.results import Tree, TreeCommunity
@@ -22,9 +23,11 @@ from communitree_shared.contract.tables import (
     TEXT_UNITS,
 )
 from communitree_shared.errors import UsageError
+from communitree_shared.ledger.corpora import corpora
+from communitree_shared.ledger.jobs import Jobs
 from communitree_workers.corpus.export import export as export_tables
 from communitree_workers.look.around import around
-from communitree_workers.look.planning import plans
+from communitree_workers.look.question_plan import plans
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.formats import check_format
 from communitree_workers.runtime.runner import Handler
@@ -45,11 +48,13 @@ def look(context: UnitContext) -> Outcome:
     request = context.look_request()
     if request.op not in OPS:
         raise UsageError(f"There is no look {request.op!r}.", hint=f"Looks: {', '.join(OPS)}.")
-    check_format(context, request.corpus, request.version)
+    if request.corpus:
+        check_format(context, request.corpus, request.version)
     found = OPS[request.op](context, request)
     key = context.keys.job(context.message.job, "result.json")
-    context.services.store.put(key, orjson.dumps({"result": found}))
-    context.finish("done", {"result": key}, ttl=600)
+    data = orjson.dumps({"result": found})
+    context.services.store.put(key, data)
+    context.finish("done", {"result": key}, ttl=600, result=data if request.told else b"")
     return Outcome()
 
 
@@ -168,8 +173,15 @@ def plan(context: UnitContext, request: LookRequest) -> dict[str, Any]:
     return {"plans": [p.model_dump() for p in plans(context, question, options)]}
 
 
+def all_corpora(context: UnitContext, request: LookRequest) -> dict[str, Any]:
+    """Return all corpora of the tenant."""
+    services = context.services
+    settings = services.settings.model_copy(update={"tenant": context.message.tenant})
+    return {"corpora": corpora(Jobs(settings, services.store, services.ledger, services.publisher))}
+
+
 OPS: dict[str, Callable[[UnitContext, LookRequest], dict[str, Any]]] = {
-    "tree": tree, "report": report, "source": source, "export": export, "plan": plan,
+    "tree": tree, "report": report, "source": source, "export": export, "plan": plan, CORPORA: all_corpora,
 }  # fmt: skip
 
 HANDLERS: dict[str, Handler] = {"communitree.look.v1": look}

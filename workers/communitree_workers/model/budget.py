@@ -65,10 +65,6 @@ class JobBudget:
         ):
             raise self._reached()
 
-    async def spend(self, usage: Usage) -> None:
-        """Record what was used without a reservation."""
-        await self._settle(usage, "")
-
     async def spent(self) -> tuple[float, int]:
         """Return USD and tokens spent so far by all workers."""
         await self._ask("settle", Usage(), "")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, NoReturn, Protocol
 
 from communitree_shared.contract.results import Usage
+from communitree_shared.errors import OutputCut
 
 #: One message of a chat: `{"role": "system" | "user" | "assistant", "content": text}`.
 Message = dict[str, str]
-
-FinishReason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +89,54 @@ class CallContext:
         return self.cancelled.is_set() if isinstance(self.cancelled, asyncio.Event) else self.cancelled()
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A reply. `value`: the parsed JSON, None where none was asked for or none could be read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    """What every reply tells. `reason`: the endpoint's own name for how it ended, "" where it gave none.
 
-    `finish_reason` "length": the reply ended at its limit and `value` holds what came before. `repairs` counts the
-    places at which the JSON was put right, a repair call included. `tries` counts requests sent.
+    `read`: tokens of the prompt that the server says it read, 0 where it says nothing. `thought`: thinking was taken
+    off. `repairs` counts the places at which the JSON was put right, a repair call included. `tries`: requests sent.
     """
 
-    text: str
-    value: Any = None
-    finish_reason: FinishReason = "stop"
+    reason: str = ""
     usage: Usage = field(default_factory=Usage)
+    read: int = 0
+    thought: bool = False
     repairs: int = 0
     tries: int = 1
     model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeReply(_Answered):
+    """A reply that came to its end. `value`: the JSON in it, None where none was asked for or none could be read."""
+
+    text: str
+    value: Any = None
+
+    def whole(self) -> WholeReply:
+        """Return this reply."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutReply(_Answered):
+    """A reply that ended before its end. It has neither `text` nor `value`: nobody shall take it for whole.
+
+    `part`: the text that came; `held`: what could be read of its JSON, whose last member may be short, or None. `why`
+    says what ended it, as part of a sentence.
+    """
+
+    part: str
+    held: Any = None
+    why: str = ""
+
+    def whole(self) -> NoReturn:
+        """Raise OutputCut: for a stage that can do nothing with a part."""
+        raise OutputCut(
+            f"The reply of {self.model!r} was cut off after {self.usage.output_tokens} tokens: {self.why}.",
+            hint="Raise COMMUNITREE_LLM_MAX_TOKENS, or ask for less at once.",
+        )
+
+
+#: How a call ends that is no error. A stage that wants the text says first what it does with a cut one.
+Reply = WholeReply | CutReply

@@ -1,52 +1,44 @@
 """The chat client: everything that costs money goes through `ModelClient.complete`.
 
-One client for a process, used from one asyncio loop. A call passes, in this order: the job's cancel, deadline and
-budget; the limits that all workers share; the endpoint; the ladder, when the endpoint refuses the reply's format; the
-waits between tries; the tolerant reading of JSON, with one repair call at most.
+One client for a process, used from one asyncio loop. `calling` makes the calls; here their replies become what a stage
+may take: whole or cut, never a refusal, JSON read tolerantly, with one call more at most where a reply cannot be read
+or nobody can tell whether it ended.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib.resources
 import logging
-import random
-import time
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import redis.asyncio
 
-from communitree_shared import clock
-from communitree_shared.contract.results import Usage
 from communitree_shared.errors import (
     BadInput,
-    Cancelled,
-    ContextTooLong,
-    DeadlinePassed,
+    ContentRefused,
     ModelError,
     OutputCut,
     UsageError,
 )
-from communitree_shared.settings import MODEL_STAGES, ModelSettings, ModelStage, Settings
-from communitree_shared.tokens import TOKENS_A_WORD
-from communitree_workers.model import ladder, reply, wire
-from communitree_workers.model.chat import CallContext, ChatRequest, Completion, HoldHook, Message
+from communitree_shared.settings import MODEL_STAGES, ModelStage, Settings
+from communitree_workers.model import ladder, remedies, reply
+from communitree_workers.model.calling import Answered, Caller, guess_tokens
+from communitree_workers.model.chat import CallContext, ChatRequest, CutReply, Message, Reply, WholeReply
+from communitree_workers.model.endings import Ending, ending, named
 from communitree_workers.model.endpoint import Endpoint
+from communitree_workers.model.joining import is_done, rest_of, seems_finished
 from communitree_workers.model.limits.limiter import Limiter, Limits
-from communitree_workers.model.limits.state import BULK
-from communitree_workers.model.prices import price_known, usd
-from communitree_workers.model.retry import CallFailed, Tries
+from communitree_workers.model.prices import price_known
+from communitree_workers.model.tidying import is_refusal
 from communitree_workers.model.transport import Transport
 from communitree_workers.model.watch import Watch
 
-__all__ = ["CallContext", "ChatRequest", "Completion", "Message", "ModelClient"]
+__all__ = ["CallContext", "ChatRequest", "CutReply", "Message", "ModelClient", "Reply", "WholeReply"]
 
 _log = logging.getLogger(__name__)
-
-#: Output tokens reserved for a call that sets no limit and expects no length.
-USUAL_OUTPUT = 800
 
 
 class ModelClient:
@@ -64,16 +56,13 @@ class ModelClient:
         spread: float = 1.0,
     ) -> None:
         self._settings = settings
-        self._prefix = key_prefix.rstrip(":")
-        self._spread = spread
+        prefix = key_prefix.rstrip(":")
         self._transport = Transport()
-        self._ladder = ladder.Ladder(redis, self._prefix)
-        self._limiter = Limiter(redis, self._prefix)
+        self._limiter = Limiter(redis, prefix)
+        self._caller = Caller(self._transport, ladder.Ladder(redis, prefix), self._limiter, spread)
         self._endpoints: dict[str, Endpoint] = {}
         self._limits: dict[str, Limits] = {}
-        self._rng = random.Random()  # jitter must differ between processes
         self._watch = Watch()
-        self._repair_prompt = ""
 
     def __repr__(self) -> str:
         return f"<ModelClient {sorted(self._endpoints)}>"
@@ -84,219 +73,127 @@ class ModelClient:
         await self._limiter.close()
         await self._transport.close()
 
-    async def complete(self, stage: ModelStage, request: ChatRequest, context: CallContext) -> Completion:
+    async def complete(self, stage: ModelStage, request: ChatRequest, context: CallContext) -> Reply:
         """Make one call and return its reply.
 
         Raises:
-            ContextTooLong: the prompt is longer than the model takes; split it.
-            OutputCut: the limit on output left no text at all (`finish_reason` "length" is no error otherwise).
+            ContextTooLong: the prompt is longer than the model takes; split it. PromptCut, one of these: the server
+                took it and read less than was sent.
+            OutputCut: no text at all came before the limit on output, or nothing but thinking.
+            ContentRefused: a filter refused prompt or reply, or the reply is nothing but a refusal.
             DeadlinePassed, BudgetReached, Cancelled: the job's end came first.
             ModelError: the endpoint refused, in its own words, or failed on every try.
             UsageError: the settings of this stage do not do.
         """
+        endpoint = self._priced(stage, context)
+        with self._watch.over(context):
+            first = await self._call(endpoint, request, context)
+            if request.wants_json:
+                return await self._parsed(endpoint, request, context, first)
+            _not_refused(first)
+            how = ending(first.raw.reason)
+            if how is Ending.WHOLE:
+                return WholeReply(text=first.raw.text, **_told(first, endpoint))
+            part = CutReply(part=first.raw.text, why=_why(first), **_told(first, endpoint))
+            return part if how is Ending.CUT else await self._go_on(endpoint, request, part, context)
+
+    async def go_on(self, stage: ModelStage, request: ChatRequest, cut: CutReply, context: CallContext) -> Reply:
+        """Ask once for what is missing of a cut reply to a request; return both as one.
+
+        Whoever follows the request is told the rest; `usage` and `tries` are those of both calls. A call that fails
+        leaves the cut reply as it was.
+
+        Raises:
+            Cancelled: the job was cancelled.
+        """
+        endpoint = self._priced(stage, context)
+        with self._watch.over(context):
+            return await self._go_on(endpoint, request, cut, context)
+
+    async def _call(self, endpoint: Endpoint, request: ChatRequest, context: CallContext) -> Answered:
+        """Make one call; a reply without text is none."""
+        got = await self._caller.call(endpoint, self._limits[endpoint.identity], request, context)
+        if got.raw.text.strip():
+            return got
+        if got.raw.apart and ending(got.raw.reason) is not Ending.CUT:
+            why = "stood in its reasoning alone, and the reply itself was empty"
+        elif got.raw.unfinished or got.raw.thought or got.raw.apart:
+            why = f"was nothing but thinking, without an end ({named(got.raw.reason)})"
+        else:
+            why = "reached its length limit before any text came"
+        raise OutputCut(f"The reply of {endpoint.model!r} {why}.", hint=remedies.NO_TEXT)
+
+    async def _go_on(self, endpoint: Endpoint, request: ChatRequest, cut: CutReply, context: CallContext) -> Reply:
+        again = _again(request, cut.part, _prompt("go_on"))
+        try:
+            second = await self._call(endpoint, again, context)
+            _not_refused(second)
+        except ModelError as error:
+            _log.info("the call that was to go on with a reply failed: %s", error.message)
+            return cut
+        told = _told(second, endpoint)
+        told |= {"usage": cut.usage + second.usage, "tries": cut.tries + second.tries, "read": cut.read}
+        how, text = ending(second.raw.reason), cut.part
+        if is_done(second.raw.text):  # a limit that was reached is believed before a model that says it was not
+            finished = ending(cut.reason) is not Ending.CUT or seems_finished(text)
+        else:
+            added = rest_of(text, second.raw.text, prose=not request.wants_json)
+            finished, text = how is Ending.WHOLE, text + added
+            if request.on_token is not None and added:
+                request.on_token(added)
+        why = f"{cut.why}, and so did its continuation"
+        if not request.wants_json:
+            return WholeReply(text=text, **told) if finished else CutReply(part=text, why=why, **told)
+        try:
+            reading = reply.read(text, ended=finished)
+        except BadInput:
+            return CutReply(part=text, held=cut.held, why=why, **told)
+        if finished and _closed(reading, how):
+            return WholeReply(text=text, value=reading.value, **told)
+        return CutReply(part=text, held=reading.value, why=why, **told)
+
+    # -- JSON
+
+    async def _parsed(self, endpoint: Endpoint, request: ChatRequest, context: CallContext, first: Answered) -> Reply:
+        """Read the JSON of a reply; where there is none, or not all of it, ask the model once to put it right."""
+        try:
+            found = _read(first, endpoint)
+        except BadInput:
+            if ending(first.raw.reason) is Ending.CUT:
+                return CutReply(part=first.raw.text, why=_why(first), **_told(first, endpoint))
+            found = None
+        if found is not None and (isinstance(found, WholeReply) or ending(first.raw.reason) is not Ending.WHOLE):
+            return _counted(found, context)
+        again = _again(request, first.raw.text, _prompt("repair"))
+        try:
+            second = await self._call(endpoint, again, context)
+        except ModelError as error:  # no money or no time left for it, or the endpoint fails: the text is still there
+            _log.info("the repair call failed: %s", error.message)
+            if found is None:
+                _not_refused(first)
+            return found or WholeReply(text=first.raw.text, **_told(first, endpoint))
+        try:
+            better = _read(second, endpoint)
+        except BadInput:
+            if found is None:
+                _not_refused(first)
+                _not_refused(second)
+            better = found or WholeReply(text=first.raw.text, **_told(first, endpoint))
+        if isinstance(better, CutReply) and found is not None and better.held is None:
+            better = found
+        usage, tries = first.usage + second.usage, first.tries + second.tries
+        return _counted(replace(better, repairs=better.repairs + 1, usage=usage, tries=tries), context)
+
+    def _priced(self, stage: ModelStage, context: CallContext) -> Endpoint:
         endpoint = self._endpoint(stage)
         if context.budget is not None and context.budget.usd is not None and not price_known(endpoint.settings):
             raise UsageError(
                 f"The price of {endpoint.model!r} is unknown, so a budget in money cannot be kept.",
                 hint="Set COMMUNITREE_LLM_PRICE_INPUT and COMMUNITREE_LLM_PRICE_OUTPUT (USD per million tokens).",
             )
-        with self._watch.over(context):
-            first = await self._call(endpoint, request, context)
-            return await self._parsed(endpoint, request, context, first) if request.wants_json else first
-
-    # -- one call, with its tries
-
-    async def _call(self, endpoint: Endpoint, request: ChatRequest, context: CallContext) -> Completion:
-        settings = endpoint.settings
-        estimate = self._estimate(endpoint, request)
-        if settings.context_tokens and estimate.prompt_tokens > settings.context_tokens:
-            raise ContextTooLong(
-                f"The prompt has about {estimate.prompt_tokens} tokens; "
-                f"{endpoint.model!r} takes {settings.context_tokens}."
-            )
-        tries = Tries(settings.tries, self._rng, self._spread)
-        hold = await self._reserve(context, estimate)
-        try:
-            completion = await self._until_answered(endpoint, request, context, estimate, tries)
-        finally:
-            context.spent = context.spent + tries.paid
-            if hold is not None:
-                await hold.settle(tries.paid)
-        if not completion.text:
-            raise OutputCut(
-                f"The reply of {endpoint.model!r} reached its length limit before any text came.",
-                hint="Raise COMMUNITREE_LLM_MAX_TOKENS; reasoning models need room to think.",
-            )
-        return completion
-
-    async def _reserve(self, context: CallContext, estimate: Usage) -> HoldHook | None:
-        if context.budget is None:
-            return None
-        while True:
-            hold = await context.budget.reserve(estimate)
-            if hold is not None:
-                return hold
-            self._may_go_on(context, None)
-            await asyncio.sleep(0.2)
-
-    async def _until_answered(
-        self, endpoint: Endpoint, request: ChatRequest, context: CallContext, estimate: Usage, tries: Tries
-    ) -> Completion:
-        settings = endpoint.settings
-        learning = settings.json_mode == "auto"
-        abilities, guessed = await self._ladder.start(endpoint.kind, settings.json_mode), False
-        last: CallFailed | None = None
-        while True:
-            self._may_go_on(context, last)
-            tries.made += 1
-            body = wire.body(
-                request, abilities, endpoint.model, settings.max_tokens, settings.temperature, settings.extra_body
-            )
-            try:
-                raw = await self._try(endpoint, body, request, context, estimate, last)
-            except CallFailed as failure:
-                failure.words = endpoint.scrub(failure.words)
-                last = failure
-                tries.paid = tries.paid + _usage(failure.counts, endpoint.settings)
-                _log.info("model call to %r failed on try %d: %s", endpoint, tries.made, failure.describe())
-                if failure.too_long:
-                    raise ContextTooLong(
-                        f"The prompt is longer than the model takes: {failure.words}", status=failure.status
-                    ) from None
-                other = ladder.refused(abilities, failure, request.format_asked and learning)
-                if other is not None:
-                    abilities = other
-                    await self._ladder.learn(endpoint.kind, other, keep_mode=not learning)
-                    continue
-                proven = not learning or self._ladder.is_proven(endpoint.kind, abilities.mode)
-                other = ladder.suspected(abilities, failure, request.format_asked, proven, tries.failed + 1)
-                if other is not None:
-                    abilities, guessed = other, True
-                    if not failure.retryable:
-                        continue
-                await self._wait(tries, failure, context)
-                continue
-            if request.format_asked:
-                if guessed:
-                    await self._ladder.learn(endpoint.kind, abilities, guess=True)
-                self._ladder.worked(endpoint.kind, abilities.mode)
-            counts = raw.counts or (estimate.prompt_tokens, 0, _guess_tokens(raw.text))
-            tries.paid = tries.paid + _usage(counts, endpoint.settings)
-            return Completion(raw.text, None, raw.finish, tries.paid, 0, tries.made, endpoint.model)
-
-    async def _try(
-        self, endpoint: Endpoint, body: bytes, request: ChatRequest, context: CallContext, estimate: Usage,
-        last: CallFailed | None,
-    ) -> wire.RawReply:  # fmt: skip
-        """One request: through the limits, to the endpoint, and what it used back to the limits."""
-        limits = self._limits[endpoint.identity]
-        tokens = estimate.prompt_tokens + estimate.output_tokens
-        try:
-            flow = (context.tenant, BULK if context.bulk else context.job)
-            permit = await self._limiter.acquire(limits, flow, tokens, context.deadline)
-        except TimeoutError:
-            raise self._too_late(last, "it was still waiting for the limits on the endpoint") from None
-        used = 0
-        failure: CallFailed | None = None
-        try:
-            left = None if context.deadline is None else context.deadline - clock.now()
-            raw = await self._transport.send(endpoint, body, request, endpoint.settings.timeout, left)
-            used = (raw.counts[0] + raw.counts[2]) if raw.counts else tokens
-            if not raw.text and raw.finish == "stop":
-                raise CallFailed("the endpoint answered with an empty text", status=502, counts=raw.counts)
-            return raw
-        except CallFailed as error:
-            failure = error
-            # An endpoint that did not answer may have counted the request; one that refused it has not.
-            used = tokens if error.status is None else used
-            raise
-        except asyncio.CancelledError:
-            used = tokens
-            raise
-        finally:
-            limited = failure is not None and failure.rate_limited
-            wait = (failure.retry_after if failure is not None else None) or 1.0
-            permit.settle(used, cool_down=min(wait, 120.0) if limited else 0.0, ok=failure is None)
-
-    def _may_go_on(self, context: CallContext, last: CallFailed | None) -> None:
-        if context.is_cancelled():
-            raise Cancelled("The job was cancelled.")
-        if context.deadline is not None and clock.now() >= context.deadline:
-            raise self._too_late(last, "there was no time for a try" if last is None else "")
-
-    async def _wait(self, tries: Tries, failure: CallFailed, context: CallContext) -> None:
-        """Sleep until the next try, or raise when there is none."""
-        left = None if context.deadline is None else context.deadline - clock.now()
-        seconds = tries.wait(failure, time.monotonic(), left)
-        if seconds is None:
-            tried = f" after {tries.made} tries" if tries.made > 1 else ""
-            raise ModelError(
-                f"The model endpoint failed{tried}: {failure.describe()}",
-                status=failure.status,
-                retry_after=failure.retry_after,
-            ) from None
-        if left is not None and seconds >= left:
-            raise self._too_late(failure, f"the next try was due in {seconds:.0f} s")
-        await asyncio.sleep(seconds)
-
-    @staticmethod
-    def _too_late(last: CallFailed | None, why: str) -> DeadlinePassed:
-        words = f"The deadline passed before the model answered{f' ({why})' if why else ''}."
-        return DeadlinePassed(words if last is None else f"{words} The last try failed: {last.describe()}")
-
-    # -- JSON
-
-    async def _parsed(
-        self, endpoint: Endpoint, request: ChatRequest, context: CallContext, first: Completion
-    ) -> Completion:
-        """Read the JSON of a reply; where there is none, ask the model once to put it right."""
-        try:
-            value, repairs = reply.parse_json(first.text, ended=first.finish_reason == "stop")
-            return self._counted(first, value, repairs, context)
-        except BadInput:
-            if first.finish_reason == "length":
-                return first
-        again = replace(
-            request,
-            messages=[
-                *request.messages,
-                {"role": "assistant", "content": first.text},
-                {"role": "user", "content": self._ask_again()},
-            ],
-            prompt_tokens=first.usage.prompt_tokens + first.usage.output_tokens + 100,
-            on_token=None,
-        )
-        try:
-            second = await self._call(endpoint, again, context)
-        except ModelError as error:  # no money or no time left for it, or the endpoint fails: the text is still there
-            _log.info("the repair call failed: %s", error.message)
-            return first
-        both = replace(second, usage=first.usage + second.usage, tries=first.tries + second.tries)
-        try:
-            value, repairs = reply.parse_json(second.text, ended=second.finish_reason == "stop")
-        except BadInput:
-            return self._counted(replace(both, text=first.text, finish_reason="stop"), None, 1, context)
-        return self._counted(both, value, repairs + 1, context)
-
-    @staticmethod
-    def _counted(completion: Completion, value: Any, repairs: int, context: CallContext) -> Completion:
-        usage = completion.usage
-        if repairs:
-            usage = usage.model_copy(update={"repaired": 1})
-            context.spent.repaired += 1
-        return replace(completion, value=value, repairs=repairs, usage=usage)
-
-    def _ask_again(self) -> str:
-        if not self._repair_prompt:
-            path = importlib.resources.files("communitree_workers.model") / "prompts" / "repair.txt"
-            self._repair_prompt = path.read_text(encoding="utf-8").strip()
-        return self._repair_prompt
+        return endpoint
 
     # -- endpoints and watching
-
-    def model_settings(self, stage: ModelStage) -> ModelSettings:
-        """Return the settings of a stage, read once."""
-        return self._endpoint(stage).settings
 
     def _endpoint(self, stage: ModelStage) -> Endpoint:
         endpoint = self._endpoints.get(stage)
@@ -322,21 +219,56 @@ class ModelClient:
                 found[identity] = limits.strictest(found[identity]) if identity in found else limits
         return found
 
-    def _estimate(self, endpoint: Endpoint, request: ChatRequest) -> Usage:
-        prompt = request.prompt_tokens or sum(_guess_tokens(message["content"]) + 4 for message in request.messages)
-        expected = int(request.reply_words * TOKENS_A_WORD) or USUAL_OUTPUT
-        output = request.max_tokens or endpoint.settings.max_tokens or expected
-        return _usage((prompt, 0, output), endpoint.settings)
+
+def _told(got: Answered, endpoint: Endpoint) -> dict[str, Any]:
+    raw = got.raw
+    return {
+        "reason": raw.reason, "usage": got.usage, "read": raw.read, "thought": raw.thought or raw.apart,
+        "tries": got.tries, "model": endpoint.model,
+    }  # fmt: skip
 
 
-def _usage(counts: wire.Counts | None, settings: ModelSettings) -> Usage:
-    if counts is None:
-        return Usage()
-    usage = Usage(calls=1, prompt_tokens=counts[0], provider_cached_tokens=counts[1], output_tokens=counts[2])
-    usage.usd = usd(usage, settings)
-    return usage
+def _why(got: Answered) -> str:
+    name = named(got.raw.reason)
+    return f"it ended with {name!r}" if got.raw.reason else "the endpoint did not say that it ended"
 
 
-def _guess_tokens(text: str) -> int:
-    """Tokens of a text by its bytes: about four of English, three of Chinese make one. For reservations only."""
-    return len(text) // 4 + 1 if text.isascii() else len(text.encode()) // 3 + 1
+def _not_refused(got: Answered) -> None:
+    if is_refusal(got.raw.text):
+        raise ContentRefused(f"The model refuses this content: {' '.join(got.raw.text.split())}")
+
+
+def _read(got: Answered, endpoint: Endpoint) -> Reply:
+    """Return the reply with its JSON; raises BadInput where there is none."""
+    how = ending(got.raw.reason)
+    reading = reply.read(got.raw.text, ended=how is Ending.WHOLE)
+    told = {**_told(got, endpoint), "repairs": reading.repairs}
+    if how is not Ending.CUT and _closed(reading, how):
+        return WholeReply(text=got.raw.text, value=reading.value, **told)
+    why = "its JSON ended inside" if how is Ending.WHOLE else _why(got)
+    return CutReply(part=got.raw.text, held=reading.value, why=why, **told)
+
+
+def _closed(reading: reply.Reading, how: Ending) -> bool:
+    """Whether JSON came to its end; the last bracket may be missing where the model ended by itself."""
+    return not reading.cut or (reading.slip and how is Ending.WHOLE)
+
+
+def _counted(found: Reply, context: CallContext) -> Reply:
+    if not found.repairs:
+        return found
+    context.spent.repaired += 1
+    return replace(found, usage=found.usage.model_copy(update={"repaired": 1}))
+
+
+def _again(request: ChatRequest, said: str, words: str) -> ChatRequest:
+    """The request with its reply and what is asked about that; nobody follows it."""
+    more: list[Message] = [{"role": "assistant", "content": said}, {"role": "user", "content": words}]
+    tokens = request.prompt_tokens + guess_tokens(said) + guess_tokens(words) if request.prompt_tokens else 0
+    return replace(request, messages=[*request.messages, *more], prompt_tokens=tokens, on_token=None)
+
+
+@cache
+def _prompt(name: str) -> str:
+    path = importlib.resources.files("communitree_workers.model") / "prompts" / f"{name}.txt"
+    return path.read_text(encoding="utf-8").strip()

@@ -18,8 +18,8 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from communitree_shared import clock
-from communitree_shared.errors import BudgetReached, Cancelled, DeadlinePassed
-from communitree_workers.model.chat import CallContext
+from communitree_shared.errors import DEADLINE_HINT, BudgetReached, Cancelled, DeadlinePassed
+from communitree_workers.model.chat import CallContext, CutReply
 from communitree_workers.model.together import Together
 
 #: Of each item: stores the value unless a faster owner did, and gives the lease back if it is still ours.
@@ -87,8 +87,9 @@ class CallCache:
     ) -> tuple[Any, bool]:  # fmt: skip
         """Return a key's value, and whether it was made elsewhere.
 
-        The value is JSON; None is never stored. An error of `compute` is stored neither: those of this process who wait
-        get it too, unless it was the caller's own end (cancel, deadline, budget), then one of them computes.
+        The value is JSON; None is never stored, nor a reply that was cut, nor an error of `compute`: those of this
+        process who wait get the error too, unless it was the caller's own end (cancel, deadline, budget), then one of
+        them computes.
 
         `ttl`: seconds. `enabled` False: compute, look nothing up. `context`: whose cancel and deadline end the wait.
         """
@@ -109,7 +110,7 @@ class CallCache:
                 return orjson.loads(found), True
             try:
                 value = await compute()
-                outcome = None if value is None else orjson.dumps(value)
+                outcome = None if value is None or isinstance(value, CutReply) else orjson.dumps(value)
             except BaseException:
                 await self._finished(name, token, b"", 0)
                 raise
@@ -188,4 +189,4 @@ def _still_wanted(context: CallContext | None) -> None:
     if context.is_cancelled():
         raise Cancelled("The job was cancelled.")
     if context.deadline is not None and clock.now() >= context.deadline:
-        raise DeadlinePassed("The deadline passed while an equal call was under way.")
+        raise DeadlinePassed("The deadline passed while an equal call was under way.", hint=DEADLINE_HINT)

@@ -1,4 +1,5 @@
-"""What an endpoint can do, learned from its refusals: json_schema → json_object → plain text, and optional parameters.
+"""What an endpoint can do, learned from its refusals: json_schema → json_object → plain text, optional parameters,
+system messages, streams.
 
 A refusal that names the thing is believed at once. One that does not (some servers answer a bare 500 to a schema) is a
 guess: the next rung is tried, and only its success is remembered, for a short while.
@@ -16,10 +17,11 @@ import orjson
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from communitree_workers.model.failure import CallFailed
 from communitree_workers.model.link import Link
-from communitree_workers.model.retry import CallFailed
 
 Mode = Literal["json_schema", "json_object", "text"]
+Streams = Literal["followed", "always", "never"]
 
 RUNGS: tuple[Mode, ...] = ("json_schema", "json_object", "text")
 
@@ -54,18 +56,28 @@ class Abilities:
     mode: Mode = "json_schema"
     max_tokens_name: str = "max_tokens"
     dropped: frozenset[str] = frozenset()
+    #: System messages are refused: instructions and data go as one user message.
+    one_message: bool = False
+    #: Replies come as streams when someone follows, always, or never.
+    streams: Streams = "followed"
+    #: Thinking comes without its opening mark, so that nothing may be told before its closing one.
+    unopened: bool = False
 
     def to_json(self) -> bytes:
         """Return the stored form."""
-        return orjson.dumps([self.mode, self.max_tokens_name, sorted(self.dropped)])
+        more = [self.one_message, self.streams, self.unopened]
+        return orjson.dumps([self.mode, self.max_tokens_name, sorted(self.dropped), *more])
 
     @classmethod
     def from_json(cls, raw: bytes | str) -> Abilities:
         """Read the stored form; raises ValueError when it is none."""
-        mode, name, dropped = orjson.loads(raw)
-        if mode not in RUNGS:
-            raise ValueError(f"no rung of the ladder: {mode!r}")
-        return cls(mode, str(name), frozenset(map(str, dropped)))
+        mode, name, dropped, *more = orjson.loads(raw)
+        one_message: bool
+        streams: Streams
+        one_message, streams, unopened = more or (False, "followed", False)  # an older release kept three
+        if mode not in RUNGS or streams not in ("followed", "always", "never"):
+            raise ValueError(f"no rung of the ladder: {mode!r}, {streams!r}")
+        return cls(mode, str(name), frozenset(map(str, dropped)), bool(one_message), streams, bool(unopened))
 
 
 def below(mode: Mode) -> Mode | None:
@@ -75,7 +87,13 @@ def below(mode: Mode) -> Mode | None:
 
 
 def refused(abilities: Abilities, failure: CallFailed, wants_json: bool) -> Abilities | None:
-    """Return what to try instead when a refusal names a parameter or the reply's format, else None."""
+    """Return what to try instead when a refusal names a parameter, a role or the reply's format, else None."""
+    if failure.no_system and not abilities.one_message:
+        return replace(abilities, one_message=True)
+    if failure.only_stream and abilities.streams != "always":
+        return replace(abilities, streams="always")
+    if failure.no_stream and abilities.streams == "followed":
+        return replace(abilities, streams="never")
     if failure.status not in (400, 404, 415, 422, 500, 501):
         return None
     text = failure.text

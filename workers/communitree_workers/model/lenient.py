@@ -35,7 +35,8 @@ class TooDeep(Exception):
 
 
 class Reader(Scanner):
-    """Reads one value from a position in a text. `repairs` counts corrections, `cut` says that the text ended inside.
+    """Reads one value from a position in a text. `repairs` counts corrections, `cut` says that the text ended inside,
+    `broken` that it did so in the middle of a member; `unclosed` counts the brackets that were still open.
 
     `ended`: the model stopped by itself, so a number at the very end is whole.
     """
@@ -43,6 +44,7 @@ class Reader(Scanner):
     def __init__(self, text: str, at: int = 0, *, ended: bool = False, looks: Looks | None = None) -> None:
         super().__init__(text, at, looks)
         self._ended = ended
+        self.unclosed = 0
         self._closing: str | None = None
 
     def container(self) -> Any:
@@ -76,6 +78,7 @@ class Reader(Scanner):
                 break
             named = self._colon()
             if self.at >= len(self.text):
+                self.cut = self.broken = True
                 break
             value, complete = self._value(in_object=True)
             if complete and (named or value is not None):
@@ -94,6 +97,7 @@ class Reader(Scanner):
                 key = self._key()
                 self._colon()
                 if key is None or self.at >= len(self.text):
+                    self.cut = self.broken = True
                     break
                 value, complete = self._value(in_object=False)
                 if complete:
@@ -118,6 +122,8 @@ class Reader(Scanner):
             if self.at >= len(self.text):
                 self.repairs += 1
                 self.cut = True
+                self.unclosed += 1
+                self.broken = self.broken or commas > 0
                 return False
             char = self.text[self.at]
             if char in COMMAS:
@@ -180,7 +186,7 @@ class Reader(Scanner):
         """Step over the colon; False when there is none."""
         self._skip_space()
         if self.at >= len(self.text):
-            self.cut = True
+            self.cut = self.broken = True
             self.repairs += 1
             return False
         char = self.text[self.at]
@@ -195,7 +201,7 @@ class Reader(Scanner):
         """Return a value and whether there was one."""
         self._skip_space()
         if self.at >= len(self.text):
-            self.cut = True
+            self.cut = self.broken = True
             self.repairs += 1
             return None, False
         char = self.text[self.at]
@@ -242,6 +248,7 @@ class Reader(Scanner):
             self.cut = True
             self.repairs += 1
             if not self._ended and raw.lower() not in WORDS:
+                self.broken = True
                 return None, False  # `8` may be the beginning of `85`: no value is better than a wrong one
         plain = raw.translate(FULL_WIDTH)
         number = NUMBER.fullmatch(plain)

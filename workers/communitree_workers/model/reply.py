@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from communitree_shared.errors import BadInput
-from communitree_workers.model import lenient, marks
+from communitree_workers.model import lenient, marks, thinking, tidying
 from communitree_workers.model.strings import Looks
 
 #: More places than this where JSON could begin are prose.
 _MOST_STARTS = 60
 
-_THINK_BLOCK = re.compile(r"\s*<(think|thinking|thought|reasoning|reflection)\b[^>]*>", re.IGNORECASE)
-_THINK_END = re.compile(r"</(?:think|thinking|thought|reasoning|reflection)\s*>", re.IGNORECASE)
+_THINK_END = re.compile("|".join(map(re.escape, thinking.CLOSINGS)), re.IGNORECASE)
 _FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
 _START = re.compile(r"[{\[｛［【]")
 #: What an object or list begins with; `[1]` and `{x}` in prose are read too, but lose against anything longer.
@@ -40,11 +39,16 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read. `repairs` counts corrections; `cut`: the text ended inside, the last member may be short."""
+    """What could be read. `repairs` counts corrections; `cut`: the text ended inside, the last member may be short.
+
+    `slip`: it ended so, and only the last closing bracket is missing, behind a whole member: what small models forget,
+    and hardly ever where a limit cuts.
+    """
 
     value: Any
     repairs: int
     cut: bool
+    slip: bool = False
 
 
 def parse_json(text: str, *, ended: bool = False) -> tuple[Any, int]:
@@ -67,7 +71,13 @@ def read(text: str, *, ended: bool = False) -> Reading:
         strict = orjson.loads(stripped)
     if isinstance(strict, str):  # JSON inside a JSON string
         inner = read(strict, ended=ended)
-        return Reading(inner.value, inner.repairs + 1, inner.cut)
+        return replace(inner, repairs=inner.repairs + 1)
+    inside = tidying.answer_in(strict)
+    if inside is not None:  # `{"answer": "{…}"}`
+        with contextlib.suppress(orjson.JSONDecodeError):
+            value = orjson.loads(inside)
+            if isinstance(value, dict) and value:
+                return Reading(value, 1, False)
     if isinstance(strict, (dict, list)) and ("\\" not in stripped or not _MEANT_LITERALLY.search(stripped)):
         return Reading(strict, 0, False)
     surrogates = len(_LONE_SURROGATE.findall(stripped))
@@ -87,11 +97,11 @@ def read(text: str, *, ended: bool = False) -> Reading:
         )
     if found.value == strict:
         return Reading(strict, 0, False)
-    return Reading(found.value, found.repairs + surrogates, found.cut)
+    return replace(found, repairs=found.repairs + surrogates)
 
 
 def _parts(text: str) -> list[str]:
-    """Where to look, best first: after the model's thinking, inside fences, everywhere."""
+    """Where to look, best first: inside fences, everywhere. A draft inside the model's thinking is no reply."""
     parts: list[str] = []
     body = _after_thinking(text)
     opening = _FENCE.search(body)
@@ -100,17 +110,16 @@ def _parts(text: str) -> list[str]:
         if _START.match(inside.lstrip()) or _MEMBERS.match(inside):
             parts.append(inside)
     parts.append(body)
-    if body is not text:
-        parts.append(text)
     return parts
 
 
 def _after_thinking(text: str) -> str:
-    """The text after a block of thinking, whose opening tag some servers leave out."""
-    end = _THINK_END.search(text)
-    if end is None or end.end() >= len(text) or (not _THINK_BLOCK.match(text) and _within_json(text, end)):
-        return text
-    return text[end.end() :]
+    """The text after a block of thinking, whose opening mark some servers leave out."""
+    said = thinking.spoken(text, json=True).text
+    end = _THINK_END.search(said)
+    if end is None or end.end() >= len(said) or _within_json(said, end):
+        return said
+    return said[end.end() :]
 
 
 def _within_json(text: str, mark: re.Match[str]) -> bool:
@@ -151,7 +160,7 @@ def _search(text: str, ended: bool, looks: Looks) -> Reading | None:
     if members is not None and (not found or found[0][0] > members.end() - 1):
         reader = lenient.Reader(text, 0, ended=ended, looks=looks)
         try:
-            return Reading(reader.members({}), reader.repairs, reader.cut)
+            return _reading(reader.members({}), reader)
         except lenient.TooDeep:
             return None
     return _choose(text, found)
@@ -163,7 +172,7 @@ def _read_at(text: str, begin: int, ended: bool, looks: Looks) -> tuple[int, Rea
             text[begin:].replace('\\\\"', "\x00").replace('\\"', '"').replace("\x00", '\\"').replace("\\n", "\n")
         )
         _, reading = _read_at(unescaped, 0, ended, looks)
-        return len(text), None if reading is None else Reading(reading.value, reading.repairs + 1, reading.cut)
+        return len(text), None if reading is None else replace(reading, repairs=reading.repairs + 1)
     reader = lenient.Reader(text, begin, ended=ended, looks=looks)
     try:
         value = reader.container()
@@ -171,7 +180,11 @@ def _read_at(text: str, begin: int, ended: bool, looks: Looks) -> tuple[int, Rea
             reader.members(value)  # closed too early: the members go on after the brace
     except lenient.TooDeep:
         return begin + 1, None
-    return reader.at, Reading(value, reader.repairs, reader.cut)
+    return reader.at, _reading(value, reader)
+
+
+def _reading(value: Any, reader: lenient.Reader) -> Reading:
+    return Reading(value, reader.repairs, reader.cut, reader.cut and reader.unclosed == 1 and not reader.broken)
 
 
 def _choose(text: str, found: list[tuple[int, int, Reading]]) -> Reading | None:
@@ -190,12 +203,13 @@ def _choose(text: str, found: list[tuple[int, int, Reading]]) -> Reading | None:
     readings = [reading for _, _, reading in best]
     repairs = sum(reading.repairs for reading in readings) + outside
     if len(readings) == 1:
-        return Reading(readings[0].value, repairs or 1, readings[0].cut)
+        return replace(readings[0], repairs=repairs or 1)
     values: list[Any] = []
     for reading in readings:
         if reading.value not in values:
             values.append(reading.value)
-    return Reading(values if len(values) > 1 else values[0], repairs + 1, readings[-1].cut)
+    value = values if len(values) > 1 else values[0]
+    return replace(readings[-1], value=value, repairs=repairs + 1)
 
 
 def _substance(run: list[tuple[int, int, Reading]]) -> int:

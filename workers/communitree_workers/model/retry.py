@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 from communitree_shared.contract.results import Usage
+from communitree_workers.model.failure import CallFailed
 
 #: Seconds after the first failure within which try 2, 3, 4 … starts, anywhere inside (full jitter).
 WINDOWS = ((0.0, 1.9), (1.9, 7.5), (7.5, 30.0), (30.0, 120.0), (120.0, 180.0))
@@ -21,65 +22,6 @@ RATE_LIMITED_FOR = 600.0
 
 #: Nobody waits for longer than this because a `Retry-After` says so; such a limit is a quota, and the call fails.
 LONGEST_RETRY_AFTER = 600.0
-
-_RETRYABLE = frozenset({408, 409, 425, 429})
-
-_TOO_LONG = (
-    "context_length_exceeded", "exceed_context_size", "maximum context length", "max context length", "context window",
-    "context size", "context length", "too many tokens", "prompt is too long", "input is too long", "prompt too long",
-    "input length and `max_tokens` exceed", "range of input length", "input token count", "tokens exceed",
-    "reduce the length", "上下文长度", "超过最大长度", "输入长度", "超出最大", "输入过长",
-)  # fmt: skip
-
-_NO_MONEY = ("insufficient_quota", "billing", "insufficient balance", "余额不足", "欠费", "credit balance")
-
-
-class CallFailed(Exception):
-    """One try of a call failed; never leaves this package. `status` None: no answer came at all."""
-
-    def __init__(
-        self,
-        words: str,
-        *,
-        status: int | None = None,
-        code: str = "",
-        retry_after: float | None = None,
-        counts: tuple[int, int, int] | None = None,
-    ) -> None:
-        super().__init__(words)
-        self.words = words
-        self.status = status
-        self.code = code
-        self.retry_after = retry_after
-        self.counts = counts  # tokens that were paid for all the same
-
-    @property
-    def text(self) -> str:
-        """The provider's words and code, in lower case, for looking things up in."""
-        return f"{self.words} {self.code}".lower()
-
-    @property
-    def retryable(self) -> bool:
-        """Whether the same request may succeed later: no answer, 408, 409, 425, 429 (unless money ran out), 5xx."""
-        if self.status is None:
-            return True
-        if self.status == 429:
-            return not any(sign in self.text for sign in _NO_MONEY)
-        return self.status in _RETRYABLE or (self.status >= 500 and self.status not in (501, 505))
-
-    @property
-    def too_long(self) -> bool:
-        """Whether the prompt is longer than the model takes."""
-        return self.status in (400, 413, 422, 500, 502) and any(sign in self.text for sign in _TOO_LONG)
-
-    @property
-    def rate_limited(self) -> bool:
-        """Whether the provider asks for fewer calls."""
-        return self.status == 429 or (self.status == 503 and self.retry_after is not None)
-
-    def describe(self) -> str:
-        """Return a sentence: the status and the provider's words."""
-        return f"HTTP {self.status}: {self.words}" if self.status else self.words
 
 
 def retry_after(header: str | None, now: float | None = None) -> float | None:

@@ -46,7 +46,7 @@ class Scanner:
         self.text = text
         self.at = at
         self.repairs = 0
-        self.cut = False
+        self.cut = self.broken = False
         self._looks = looks or Looks()
         self._stack: list[str] = []
 
@@ -69,7 +69,7 @@ class Scanner:
             end, inner = first, inner + 1
         self.repairs += inner
         if end is None:
-            self.cut = True
+            self.cut = self.broken = True
             self.repairs += 1
             self.at = len(text)
             return self._decode(start + 1, _before_cut_escape(text, start + 1))

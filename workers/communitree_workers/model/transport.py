@@ -12,7 +12,10 @@ from yarl import URL
 
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.model.endpoint import Endpoint
-from communitree_workers.model.retry import CallFailed, retry_after
+from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.following import Follower
+from communitree_workers.model.retry import retry_after
+from communitree_workers.model.tidying import unwrapped
 from communitree_workers.model.wire import RawReply, StreamReader, error_words, whole_reply
 
 #: A longer reply is a server gone wrong, not an answer.
@@ -48,22 +51,23 @@ class Transport:
         return self._session
 
     async def send(
-        self, endpoint: Endpoint, body: bytes, request: ChatRequest, seconds: float, longest: float | None
-    ) -> RawReply:
-        """Send one request and return its reply.
+        self, endpoint: Endpoint, body: bytes, request: ChatRequest, seconds: float, longest: float | None,
+        *, streaming: bool, unopened: bool = False,
+    ) -> RawReply:  # fmt: skip
+        """Send one request and return its reply; whoever follows it was told its text.
 
         `seconds`: the time for the try; for a stream, the longest silence in it. `longest`: what is left until the
-        deadline, None without one.
+        deadline, None without one. `unopened`: this endpoint's thinking comes without its opening mark.
 
         Raises:
             CallFailed: no answer in time, a broken connection, a status that is not 200, or a reply that is none.
         """
-        streaming = request.on_token is not None
         total = seconds * STREAM_FACTOR if streaming else seconds
         total = total if longest is None else max(0.001, min(total, longest))
         timeout = aiohttp.ClientTimeout(total=total, sock_connect=min(30.0, total), sock_read=min(seconds, total))
         url = self._urls.get(endpoint.url) or self._urls.setdefault(endpoint.url, URL(endpoint.url, encoded=True))
-        reader = StreamReader(request.on_token)
+        follower = Follower(request, unopened=unopened)
+        reader = StreamReader(follower)
         try:
             async with self._open().post(
                 url, data=body, headers=endpoint.headers, timeout=timeout, proxy=endpoint.proxy, ssl=endpoint.ssl,
@@ -76,25 +80,22 @@ class Transport:
                         reader.feed(chunk)
                         if reader.done:
                             break
-                    return reader.reply()
-                reply = whole_reply(await _read(response))
-        except CallFailed as failure:
-            raise _restarts(failure, reader, request) from None
+                    reply = reader.reply()
+                else:
+                    reply = whole_reply(await _read(response), json=request.wants_json)
+        except CallFailed:
+            follower.restart()
+            raise
         except TimeoutError:
-            silence = CallFailed(f"no answer within {min(seconds, total):.0f} s")
-            raise _restarts(silence, reader, request) from None
+            follower.restart()
+            raise CallFailed(f"no answer within {min(seconds, total):.0f} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            broken = CallFailed(_words(error, endpoint))
-            raise _restarts(broken, reader, request) from None
-        if request.on_token is not None and reply.text:
-            request.on_token(reply.text)  # asked for a stream, got the whole: some servers know no other way
+            follower.restart()
+            raise CallFailed(_words(error, endpoint)) from None
+        if not request.wants_json:
+            reply.text = unwrapped(reply.text)
+        follower.close(reply.text)
         return reply
-
-
-def _restarts(failure: CallFailed, reader: StreamReader, request: ChatRequest) -> CallFailed:
-    if reader.handed_out and request.on_restart is not None:
-        request.on_restart()
-    return failure
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -112,6 +113,10 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 async def _refusal(response: aiohttp.ClientResponse) -> CallFailed:
     words, code = error_words(await response.content.read(64 * 1024))
+    location = response.headers.get("Location", "")
+    if 300 <= response.status < 400 and location:
+        target = response.url.join(URL(location))
+        words = f"the server redirects to {target.with_query(None).with_user(None)}"
     wait = retry_after(response.headers.get("Retry-After"))
     ms = response.headers.get("retry-after-ms")  # Azure's finer form
     if ms is not None and ms.replace(".", "", 1).isdigit():

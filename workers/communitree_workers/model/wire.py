@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
-from communitree_workers.model.chat import ChatRequest, FinishReason
+from communitree_workers.model.chat import ChatRequest, Message
+from communitree_workers.model.endings import Ending, ending, named
+from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.following import Follower
 from communitree_workers.model.ladder import Abilities
-from communitree_workers.model.retry import CallFailed
+from communitree_workers.model.thinking import Ear, Spoken
 
 #: Numbers of tokens as a reply gives them: prompt, of these cached by the provider, output.
 Counts = tuple[int, int, int]
 
-_STOPS: dict[str, FinishReason] = {"length": "length", "max_tokens": "length", "model_length": "length"}
+#: Where endpoints put thinking that they took off themselves.
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
 
 @dataclass(slots=True)
 class RawReply:
-    """What came back: the text, why it ended, and the provider's token counts (None where it gives none)."""
+    """What came back: the text without thinking, why it ended as the endpoint names it, its token counts if it has any.
+
+    `read`: tokens of the prompt that the server says it read, cached ones added; 0: it says nothing. `thought`:
+    thinking stood in the text, `unfinished` to its end, `unopened` without its beginning. `apart`: thinking came in a
+    field of its own.
+    """
 
     text: str
-    finish: FinishReason
-    counts: Counts | None
+    reason: str = ""
+    counts: Counts | None = None
+    read: int = 0
+    thought: bool = False
+    unfinished: bool = False
+    unopened: bool = False
+    apart: bool = False
+
+
+def streamed(request: ChatRequest, abilities: Abilities) -> bool:
+    """Whether a request asks for a stream."""
+    return abilities.streams == "always" or (abilities.streams == "followed" and request.on_token is not None)
 
 
 def body(request: ChatRequest, abilities: Abilities, model: str, settings_max: int | None,
          settings_temperature: float | None, extra: dict[str, Any]) -> bytes:  # fmt: skip
     """Return a request's body, without what the endpoint was found not to take."""
-    out: dict[str, Any] = {"model": model, "messages": list(request.messages)}
+    messages = one_message(request.messages) if abilities.one_message else list(request.messages)
+    out: dict[str, Any] = {"model": model, "messages": messages}
     max_tokens = request.max_tokens or settings_max
     if max_tokens:
         out[abilities.max_tokens_name] = max_tokens
@@ -39,7 +59,7 @@ def body(request: ChatRequest, abilities: Abilities, model: str, settings_max: i
         out["temperature"] = temperature
     if request.seed is not None:
         out["seed"] = request.seed
-    if request.on_token is not None:
+    if streamed(request, abilities):
         out["stream"] = True
         out["stream_options"] = {"include_usage": True}
     if request.format_asked:
@@ -50,6 +70,18 @@ def body(request: ChatRequest, abilities: Abilities, model: str, settings_max: i
     for name in abilities.dropped:
         out.pop(name, None)
     return orjson.dumps(out, option=orjson.OPT_NON_STR_KEYS)
+
+
+def one_message(messages: Sequence[Message]) -> list[Message]:
+    """Return messages without system ones: these stand at the head of the user's, and no role comes twice in a row."""
+    out: list[Message] = []
+    for message in messages:
+        role = "user" if message["role"] in ("system", "developer") else message["role"]
+        if out and out[-1]["role"] == role:
+            out[-1] = {"role": role, "content": f"{out[-1]['content']}\n\n{message['content']}"}
+        else:
+            out.append({"role": role, "content": message["content"]})
+    return out
 
 
 def response_format(mode: Literal["json_schema", "json_object", "text"], schema: dict[str, Any] | None) -> Any:
@@ -64,11 +96,12 @@ def response_format(mode: Literal["json_schema", "json_object", "text"], schema:
     return {"type": "json_object"}
 
 
-def whole_reply(raw: bytes) -> RawReply:
-    """Read a reply that came in one piece.
+def whole_reply(raw: bytes, *, json: bool = False) -> RawReply:
+    """Read a reply that came in one piece. `json`: its text is to be JSON.
 
     Raises:
-        CallFailed: not a chat reply; some gateways answer 200 with an error or a web page.
+        CallFailed: not a chat reply (some gateways answer 200 with an error or a web page), or one that failed or was
+            refused on its way.
     """
     try:
         data = orjson.loads(raw)
@@ -76,28 +109,33 @@ def whole_reply(raw: bytes) -> RawReply:
         raise CallFailed(
             f"the endpoint answered 200 with something that is not JSON: {_start(raw)}", status=502
         ) from None
-    if isinstance(data, dict) and data.get("error"):
-        raise error_in_reply(data["error"])
+    if isinstance(data, dict):
+        _raise_error(data, None)
     try:
         choice = data["choices"][0]
         message = choice["message"]
         text = _content(message.get("content")) or str(message.get("refusal") or "")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise CallFailed(f"the endpoint answered 200 without a chat reply: {_start(raw)}", status=502) from None
-    return RawReply(text, _finish(choice.get("finish_reason")), counts(data.get("usage")))
+    usage = data.get("usage")
+    _raise_error(choice, counts(usage))
+    ear = Ear(json=json)
+    ear.hear(text)
+    unopened = ear.restarted
+    return _ended(ear.close(), choice.get("finish_reason"), usage, unopened, _thinks_apart(message))
 
 
 class StreamReader:
     """Puts a stream of server-sent events together; `feed` takes bytes as they come, cut anywhere."""
 
-    def __init__(self, on_token: Callable[[str], None] | None) -> None:
-        self._on_token = on_token
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
         self._rest = b""
-        self._parts: list[str] = []
-        self._reason: str | None = None
-        self._counts: Counts | None = None
+        self._ear = Ear(json=follower.json)
+        self._reason: Any = None
+        self._usage: Any = None
+        self._unopened = self._apart = False
         self.done = False
-        self.handed_out = False
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes; raises CallFailed when the stream carries an error."""
@@ -119,20 +157,21 @@ class StreamReader:
             raise CallFailed(f"the stream holds something that is not JSON: {_start(data)}", status=502) from None
         if not isinstance(event, dict):
             return
-        if event.get("error"):
-            raise error_in_reply(event["error"])
-        self._counts = counts(event.get("usage")) or self._counts
+        self._usage = event["usage"] if counts(event.get("usage")) else self._usage
+        _raise_error(event, counts(self._usage))
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return
+        _raise_error(choices[0], counts(self._usage))
         self._reason = choices[0].get("finish_reason") or self._reason
         delta = choices[0].get("delta") or {}
-        piece = _content(delta.get("content")) or str(delta.get("refusal") or "") if isinstance(delta, dict) else ""
+        if not isinstance(delta, dict):
+            return
+        self._apart = self._apart or _thinks_apart(delta)
+        piece = _content(delta.get("content")) or str(delta.get("refusal") or "")
         if piece:
-            self._parts.append(piece)
-            if self._on_token is not None:
-                self.handed_out = True
-                self._on_token(piece)
+            self._follower.hear(self._ear, piece)
+            self._unopened = self._unopened or self._ear.restarted
 
     def reply(self) -> RawReply:
         """Return the reply once the stream has ended; raises CallFailed when it ended before its end."""
@@ -141,7 +180,19 @@ class StreamReader:
             self._rest = b""
         if self._reason is None and not self.done:
             raise CallFailed("the stream broke off before its end")
-        return RawReply("".join(self._parts), _finish(self._reason), self._counts)
+        return _ended(self._ear.close(), self._reason, self._usage, self._unopened, self._apart)
+
+
+def _ended(said: Spoken, reason: Any, usage: Any, unopened: bool, apart: bool) -> RawReply:
+    """Return a reply that may be used, whole or in part; raises CallFailed for one that must not."""
+    found, name = counts(usage), str(reason or "")
+    how = ending(reason)
+    if how is Ending.REFUSED:
+        words = f"the provider's content filter stopped the reply ({name})"
+        raise CallFailed(words, status=400, code="content_filter", counts=found, reason=named(reason))
+    if how is Ending.FAILED:
+        raise CallFailed(f"the reply failed on its way ({name})", status=502, counts=found, reason=named(reason))
+    return RawReply(said.text, name, found, prompt_read(usage), said.thought, said.unfinished, unopened, apart)
 
 
 def counts(usage: Any) -> Counts | None:
@@ -151,10 +202,36 @@ def counts(usage: Any) -> Counts | None:
     prompt, output = _number(usage.get("prompt_tokens")), _number(usage.get("completion_tokens"))
     if not prompt and not output:
         return None
+    return prompt, min(_cached(usage), prompt), output
+
+
+def prompt_read(usage: Any) -> int:
+    """Return how many tokens of the prompt a server says it read, at the most: some leave out what they had cached."""
+    prompt = _number(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
+    return prompt + _cached(usage) if prompt else 0
+
+
+def _cached(usage: dict[str, Any]) -> int:
     details = usage.get("prompt_tokens_details")
     cached = _number(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    cached = cached or _number(usage.get("prompt_cache_hit_tokens")) or _number(usage.get("cached_tokens"))
-    return prompt, min(cached, prompt), output
+    names = ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
+    return cached or next((n for name in names if (n := _number(usage.get(name)))), 0)
+
+
+def _thinks_apart(message: dict[str, Any]) -> bool:
+    return any(message.get(name) for name in _REASONING)
+
+
+def _raise_error(found: dict[str, Any], paid: Counts | None) -> None:
+    """Raise the error that stands in a reply, an event or a choice, or in MiniMax's `base_resp`."""
+    base = found.get("base_resp")
+    error = found.get("error")
+    if not error and isinstance(base, dict) and base.get("status_code"):
+        error = {"message": base.get("status_msg"), "code": base["status_code"]}
+    if error:
+        failure = error_in_reply(error)
+        failure.counts = paid
+        raise failure
 
 
 def error_words(raw: bytes) -> tuple[str, str]:
@@ -165,9 +242,14 @@ def error_words(raw: bytes) -> tuple[str, str]:
         return _start(raw), ""
     found = data[0] if isinstance(data, list) and data else data
     if isinstance(found, dict):
-        found = found.get("error") or found.get("detail") or found.get("message") or found
+        several = found.get("errors")
+        first = several[0] if isinstance(several, list) and several else None
+        found = found.get("error") or first or found.get("detail") or found
     if isinstance(found, dict):
         words = found.get("message") or found.get("msg") or orjson.dumps(found).decode()
+        inner = found.get("metadata")
+        if isinstance(inner, dict) and inner.get("raw"):  # a gateway's "Provider returned error", and what that was
+            words = f"{words}: {inner['raw']}"
         return str(words)[:1000], f"{found.get('code') or ''} {found.get('type') or ''}".strip()
     return str(found)[:1000] if isinstance(found, str) else _start(raw), ""
 
@@ -176,26 +258,33 @@ def error_in_reply(error: Any) -> CallFailed:
     """Return the failure that an error inside a 200 reply or a stream stands for."""
     words, code = error_words(orjson.dumps({"error": error}))
     status = next((int(part) for part in code.split() if part.isdigit() and 400 <= int(part) < 600), None)
-    if status is None:
-        status = (
-            429 if "rate" in code.lower() and "limit" in code.lower() else 400 if "invalid" in code.lower() else 500
-        )
-    return CallFailed(words, status=status, code=code)
+    return CallFailed(words, status=status or _status_of(CallFailed(words, status=400, code=code)), code=code)
+
+
+def _status_of(failure: CallFailed) -> int:
+    """The status that an error without one would have had."""
+    if failure.rate_limited:
+        return 429
+    if failure.no_address or failure.no_model:
+        return 404
+    asks_otherwise = failure.no_system or failure.only_stream or failure.no_stream or "invalid" in failure.text
+    return 400 if failure.too_long or failure.filtered or failure.no_money or asks_otherwise else 500
 
 
 def _content(content: Any) -> str:
-    """A message's text; some endpoints give it in parts."""
+    """A message's text; some endpoints give it in parts, thinking among them."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+        return "".join(_part(part) for part in content if isinstance(part, dict))
     return ""
 
 
-def _finish(reason: Any) -> FinishReason:
-    if reason == "content_filter":
-        raise CallFailed("the provider's content filter stopped the reply", status=400, code="content_filter")
-    return _STOPS.get(str(reason), "stop")
+def _part(part: dict[str, Any]) -> str:
+    if part.get("type") in ("thinking", "reasoning", "redacted_thinking"):
+        return ""
+    text = part.get("text")
+    return str((text.get("content") if isinstance(text, dict) else text) or "")
 
 
 def _number(value: Any) -> int:

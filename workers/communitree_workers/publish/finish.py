@@ -6,7 +6,7 @@ from typing import Any
 
 from communitree_shared.contract.results import IndexResult
 from communitree_workers.publish.tasks import end
-from communitree_workers.query.failing import failed_answer
+from communitree_workers.query.reduce.failure import failed_answer
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 

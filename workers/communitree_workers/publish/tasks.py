@@ -12,7 +12,6 @@ from communitree_shared.contract.messages import CorpusRequest
 from communitree_shared.contract.options import IndexOptions
 from communitree_shared.contract.results import (
     IndexCounts,
-    IndexCoverage,
     IndexResult,
     LevelCounts,
     LlmAccount,
@@ -33,8 +32,8 @@ from communitree_workers.corpus.losses import of_left_out
 from communitree_workers.publish.needs import needs
 from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
-from communitree_workers.query.shell import VIEW
-from communitree_workers.query.view import build_view
+from communitree_workers.query.view.building import build_view
+from communitree_workers.query.view.stored import VIEW
 from communitree_workers.report.records import Report
 from communitree_workers.report.table import report_table
 from communitree_workers.report.tasks import TABLES, gather, usage_of
@@ -43,6 +42,7 @@ from communitree_workers.runtime.formats import TABLES_FORMAT
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
 from communitree_workers.tables.check import check_tables
+from communitree_workers.tables.handover import Extraction, TreeStats
 
 
 def publish(context: UnitContext) -> Outcome:
@@ -58,10 +58,9 @@ def publish(context: UnitContext) -> Outcome:
         # Whoever tried before us died after the swap: what is left to do is to clear up and to say so.
         published = store.get_json(keys.manifest(request.corpus, request.version))["result"]
         return _published(context, request, published)
-    plan = store.get_json(keys.build(request.corpus, request.version, "extract.json"))
-    stats = store.get_json(keys.build(request.corpus, request.version, "tree.json"))
+    extraction, tree = Extraction.load(store, keys, request), TreeStats.load(store, keys, request)
     tables = context.read(request.corpus, request.version, *TABLES)
-    if plan.get("kept"):
+    if extraction.kept:
         tables |= context.read(request.corpus, request.version, COMMUNITY_REPORTS)
         reused: set[int] = set()
     else:
@@ -70,8 +69,8 @@ def publish(context: UnitContext) -> Outcome:
         tables[COMMUNITY_REPORTS] = made
         context.write(request.corpus, request.version, {COMMUNITY_REPORTS: made})
     # An imported tree is kept as it is, and GraphRAG's largest-component option leaves out the rest: both state it.
-    whole = not plan.get("kept") and not options.cluster.use_lcc
-    overlapping = stats.get("held_twice", {}).get("count", 0) > 0
+    whole = not extraction.kept and not options.cluster.use_lcc
+    overlapping = tree.held_twice.count > 0
     broken = [*check_tables(tables), *check_tree(tables, whole=whole, overlapping=overlapping)]
     if broken:
         raise IntegrityError(
@@ -80,14 +79,14 @@ def publish(context: UnitContext) -> Outcome:
         )
     store.put(keys.artifact(request.corpus, request.version, VIEW), build_view(tables).to_bytes())
     gone = replaced(context, request.corpus, current, tables[DOCUMENTS])
-    result = _result(context, request, tables, plan, stats, reused, gone)
+    result = _result(context, request, tables, extraction, tree, reused, gone)
     manifest = {
         "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
         "settings": request.settings,
-        "result": result.model_dump(), "tree": stats, "extract": {k: v for k, v in plan.items() if k != "units"},
+        "result": result.model_dump(), "tree": tree.as_json(), "extract": extraction.as_json(but={"units"}),
         "format": TABLES_FORMAT,
     }  # fmt: skip
-    store.put_json(keys.needs(request.corpus, request.version), needs(context, request, plan))
+    store.put_json(keys.needs(request.corpus, request.version), needs(context, request, extraction.units))
     store.put(keys.manifest(request.corpus, request.version), orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))
     state = context.services.ledger.record(context.message.tenant, context.message.job).get("state", "")
     if state not in {"queued", "running"}:
@@ -110,10 +109,11 @@ def _published(context: UnitContext, request: CorpusRequest, result: dict[str, A
 
 def end(context: UnitContext, status: str, result: dict[str, Any], reason: str = "") -> None:
     """Write a job's result, once, and end it."""
-    key = context.keys.job(context.message.job, "result.json")
-    if not context.services.store.put_new(key, orjson.dumps(result)):
-        status = str(context.services.store.get_json(key).get("status", status))  # the first writer's result counts
-    context.finish(status, {"result": key, "reason": reason[:500]}, reason)
+    key, data = context.keys.job(context.message.job, "result.json"), orjson.dumps(result)
+    if not context.services.store.put_new(key, data):
+        data = context.services.store.get(key)
+        status = str(orjson.loads(data).get("status", status))  # the first writer's result counts
+    context.finish(status, {"result": key, "reason": reason[:500]}, reason, result=data)
 
 
 def _all_reports(
@@ -134,8 +134,8 @@ def _result(
     context: UnitContext,
     request: CorpusRequest,
     tables: io.Tables,
-    plan: dict[str, Any],
-    stats: dict[str, Any],
+    extraction: Extraction,
+    tree: TreeStats,
     reused: set[int],
     gone: list[str],
 ) -> IndexResult:
@@ -149,7 +149,7 @@ def _result(
         kind = "reused" if row["community"] in reused else kind
         setattr(counts, kind, getattr(counts, kind) + 1)
         tokens[str(row["level"])] = tokens.get(str(row["level"]), 0) + row["n_tokens"]
-        if row["cause"] and not plan.get("kept"):
+        if row["cause"] and not extraction.kept:
             causes[row["cause"]] = causes.get(row["cause"], 0) + 1
     by_stage = {}
     kinds = {"extract": ("extract", "describe"), "report": ("report",)}
@@ -160,14 +160,13 @@ def _result(
         for name in names:
             merged |= services.ledger.outcomes(message.tenant, message.job, name)
         by_stage[stage] = usage_of(merged)
-    warnings = [*plan.get("warnings", []), *stats.get("warnings", [])]
+    warnings = [*extraction.warnings, *tree.warnings]
     warnings += [f"{n} × {cause}" for cause, n in sorted(causes.items(), key=lambda c: (-c[1], c[0]))]
-    if plan.get("failed"):
-        warnings.append(f"{plan['failed']} extraction units failed; their text is held by document entities")
-    coverage = {k: v for k, v in stats["coverage"].items() if k in IndexCoverage.model_fields}
+    if extraction.failed:
+        warnings.append(f"{extraction.failed} extraction units failed; their text is held by document entities")
     return IndexResult(
         job_id=message.job,
-        status="partial" if causes or plan.get("failed") else "published",
+        status="partial" if causes or extraction.failed else "published",
         corpus=request.corpus,
         version=request.version,
         counts=IndexCounts(
@@ -179,31 +178,31 @@ def _result(
             communities=tables[COMMUNITIES].num_rows,
             reports=len(reports),
         ),
-        coverage=IndexCoverage(**coverage),
+        coverage=tree.coverage,
         levels={
             name: LevelCounts(
-                communities=level["communities"],
-                leaves=level["leaves"],
-                entities=level["entities"],
+                communities=level.communities,
+                leaves=level.leaves,
+                entities=level.entities,
                 tokens=tokens.get(name, 0),
             )
-            for name, level in stats["levels"].items()
+            for name, level in tree.levels.items()
         },
         reports=counts,
         llm=LlmAccount.of(by_stage),
         seconds=index_seconds(services.ledger, message.tenant, message.job),
-        changes=[*plan.get("changes", []), *gone],
-        notes=notes_of(request, plan, stats),
+        changes=[*extraction.changes, *gone],
+        notes=notes_of(request, extraction, tree),
         warnings=warnings,
     )
 
 
-def notes_of(request: CorpusRequest, plan: dict[str, Any], stats: dict[str, Any]) -> list[str]:
+def notes_of(request: CorpusRequest, extraction: Extraction, tree: TreeStats) -> list[str]:
     """Return what a rule left out (hidden files), and what was done to a graph's tables and its kept tree.
 
     Notes on documents stand among the warnings.
     """
-    graph = [*plan.get("notes", []), *stats.get("notes", [])] if request.options.get("graph") else []
+    graph = [*extraction.notes, *tree.notes] if request.options.get("graph") else []
     return [*of_left_out(request.left_out, by_rule=True), *graph]
 
 

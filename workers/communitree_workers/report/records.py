@@ -5,7 +5,6 @@ All three are plain data with compact JSON bytes: evidence and reports are shipp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,19 +122,10 @@ class Report:
 
     @classmethod
     def from_json(cls, data: bytes) -> Report:
-        """Return the report that `to_json` wrote."""
-        return cls.from_dict(orjson.loads(data))
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Report:
-        """Return the report of its parsed JSON; unknown keys are ignored."""
+        """Return the report that `to_json` wrote; unknown keys are ignored."""
+        value = orjson.loads(data)
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         return cls(**{**known, "findings": [Finding(f["summary"], f["explanation"]) for f in known["findings"]]})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as plain data."""
-        plain: dict[str, Any] = orjson.loads(self.to_json())
-        return plain
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from communitree_shared import tokens
 from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import IntegrityError
-from communitree_workers.report.attach import attach, count
 from communitree_workers.report.evidence import EvidenceBuilder
-from communitree_workers.report.extractive import write_report
 from communitree_workers.report.records import GENERATED_BY_IMPORT, ChildReport, Evidence, Finding, Report
+from communitree_workers.report.writing.attachment import attach, count
+from communitree_workers.report.writing.extractive import write_report
 from communitree_workers.tables.io import Tables, conform, from_rows
 
 __all__ = ["adopt_reports", "attach", "report_id", "report_row", "report_table"]
@@ -29,7 +29,7 @@ MISSING = "the imported tables hold no report on this community"
 _TAKEN_OVER = ("community", "level", "parent", "children", "period", "size", "key", "is_leaf", "weight", "mass")
 
 
-def report_table(communities: pa.Table, reports: Mapping[int, Report | dict[str, Any]], encoding: str) -> pa.Table:
+def report_table(communities: pa.Table, reports: Mapping[int, Report], encoding: str) -> pa.Table:
     """Return `community_reports` in the order of `communities`, from reports attached to their evidence.
 
     `encoding` is only a check: a report without its tokens counted is counted with it.
@@ -46,7 +46,7 @@ def report_table(communities: pa.Table, reports: Mapping[int, Report | dict[str,
                 f"Community {community['community']} (level {community['level']}) has no report.",
                 hint="Each community gets at least an extractive report: run `communitree resume` on the job.",
             )
-        row = report_row(community, report if isinstance(report, Report) else Report.from_dict(report), encoding)
+        row = report_row(community, report, encoding)
         # Kept trees may overlap: equal members under two parents, at one level, with one evidence.
         first = row["id"]
         seen[first] += 1

@@ -27,14 +27,16 @@ from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.report import extractive, parse, prompt
-from communitree_workers.report.evidence import EvidenceBuilder
+from communitree_workers.report.evidence import EvidenceBuilder, prompt
+from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import ChildReport, Evidence, Report
-from communitree_workers.report.rows import count_rows
 from communitree_workers.report.table import adopt_reports, attach
+from communitree_workers.report.writing import extractive
+from communitree_workers.report.writing import reply as parse
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
+from communitree_workers.tables.handover import Extraction
 
 #: A level's reports by a model are spread over at least so many messages before one carries several of them.
 _MESSAGES = 64
@@ -53,11 +55,11 @@ def rows(context: UnitContext) -> Outcome:
     """Count the tokens of every row, once; keep the reports that came with the communities."""
     request, options = context.corpus_request()
     keys, store = context.keys, context.services.store
-    plan = store.get_json(keys.build(request.corpus, request.version, "extract.json"))
+    found = Extraction.load(store, keys, request)
     made = context.read(request.corpus, request.version, *TABLES, made_by="cluster")
     tables = count_rows(made, options.read.encoding_model)
-    language = options.report.language or plan["language"]
-    if plan.get("kept"):
+    language = options.report.language or found.language
+    if found.kept:
         kept = store.find(keys.build(request.corpus, request.version, "kept_reports.parquet"))
         reports = adopt_reports(
             tables[COMMUNITIES],
@@ -70,7 +72,7 @@ def rows(context: UnitContext) -> Outcome:
         tables = {**tables, COMMUNITY_REPORTS: reports}
     context.write(request.corpus, request.version, tables)
     levels = tables[COMMUNITIES]["level"].to_pylist()
-    follows = PUBLISH if plan.get("kept") else level_step(max(levels, default=-1))
+    follows = PUBLISH if found.kept else level_step(max(levels, default=-1))
     context.step(PLAN if options.plan_only else follows)
     return Outcome(event={"levels": max(levels, default=-1) + 1})
 
@@ -82,8 +84,7 @@ def level(context: UnitContext) -> Outcome:
     number = int(context.args["level"])
     children = gather(context, request, options, number + 1)
     tables = context.read(request.corpus, request.version, *TABLES)
-    plan = services.store.get_json(keys.build(request.corpus, request.version, "extract.json"))
-    language = options.report.language or plan["language"]
+    language = options.report.language or Extraction.load(services.store, keys, request).language
     builder = EvidenceBuilder(tables, options.report, options.read.encoding_model, language, options.prompts)
     model = json.loads(services.ledger.record(context.message.tenant, context.message.job).get("models", "{}"))
     name = model.get("report", EXTRACTIVE)
@@ -161,7 +162,7 @@ async def write(context: UnitContext) -> Outcome:
         prompt_tokens=evidence.prompt_tokens,
     )
     try:
-        reply = await context.services.models.complete("report", request, call)
+        reply = (await context.services.models.complete("report", request, call)).whole()  # a cut report is none
         report = parse.parse_report(reply.value if reply.value is not None else reply.text, evidence, args["model"])
     except CommunitreeError as error:
         return failed(error, call.spent, **event)

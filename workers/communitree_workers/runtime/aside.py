@@ -11,17 +11,17 @@ import logging
 from typing import Any
 
 from communitree_shared import crash
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.messages import QUEUE_PREFIX, TASKS, parse_message
 from communitree_shared.errors import BadInput, NewerMessage
 from communitree_shared.ledger import Ledger, Outgoing
+from communitree_shared.ledger.keeping import FOREIGN, trim
 from communitree_shared.redis_server import rediskeys as rk
 
 log = logging.getLogger(__name__)
 
-#: So many messages of a queue wait for a newer worker at most, and so many foreign ones are kept.
+#: So many messages of a queue wait for a newer worker at most.
 MOST_PARKED = 10_000
-MOST_FOREIGN = 1_000
 
 #: So much of a foreign message is kept.
 KEPT_BYTES = 4096
@@ -51,7 +51,9 @@ def keep_foreign(ledger: Ledger, queue: str, task: str, body: str, why: str) -> 
     """Keep what no publisher of ours made, with the reason."""
     log.error("a message of %s was set aside: %s", queue or "an unknown queue", why)
     letter = {"queue": queue, "task": task[:200], "why": why[:500], "body": body[:KEPT_BYTES]}
-    ledger.redis.xadd(rk.dead_letters(rk.FOREIGN), dict[Any, Any](letter), maxlen=MOST_FOREIGN)
+    stream = rk.dead_letters(rk.FOREIGN)
+    ledger.redis.xadd(stream, dict[Any, Any](letter))
+    trim(ledger, {stream: FOREIGN})  # at once: a flood of them must not fill Redis
 
 
 class Unparking:

@@ -24,9 +24,12 @@ from celery.worker import state as worker_state
 from celery.worker.consumer import Consumer
 
 from communitree_shared import clock, crash
-from communitree_shared.broker import Publisher, make_app
+from communitree_shared.broker.app import make_app
+from communitree_shared.broker.envelope import NEWER, RUBBISH, Envelope
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.contract.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE_PREFIX, TASKS
 from communitree_shared.errors import InfrastructureError, UsageError
+from communitree_shared.faults import of_redis
 from communitree_shared.ledger import Ledger, reconciler
 from communitree_shared.ledger.jobs import ENDED
 from communitree_shared.notify import tell_ready
@@ -37,9 +40,8 @@ from communitree_shared.redis_server.connect import check_server, redis_client, 
 from communitree_shared.settings import Settings
 from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
-from communitree_workers.runtime.envelope import NEWER, fault_of, members_of
-from communitree_workers.runtime.guard import RUBBISH, acknowledge, guard_reading, text_of, watch_ack
-from communitree_workers.runtime.heartbeat import Heartbeat
+from communitree_workers.runtime.deaths import cause_of_death
+from communitree_workers.runtime.heartbeat import Heartbeat, members_of
 from communitree_workers.runtime.intake import Intake
 from communitree_workers.runtime.runner import Handler, Runner
 from communitree_workers.runtime.services import Services
@@ -95,8 +97,8 @@ class Worker:
         """Return the messages in work that did not come from the broker, by job and stage."""
         return dict(self._runner.direct) if self._runner is not None and self.kind == "models" else {}
 
-    def run(self) -> None:
-        """Serve until told to stop (SIGTERM: what runs is finished first).
+    def run(self) -> int:
+        """Serve until told to stop (SIGTERM: what runs is finished first); return 0 then, 1 where it ends otherwise.
 
         Raises:
             InfrastructureError: a server is misconfigured; said once, before any message is taken.
@@ -130,7 +132,18 @@ class Worker:
         log.info(
             "serving %s with %d %s", ", ".join(self.queues), slots, "threads" if pool == "threads" else "processes"
         )
-        worker.start()
+        try:
+            worker.start()
+        finally:
+            self._close()
+        if worker_state.should_stop is not None or worker_state.should_terminate is not None:
+            return 0
+        log.error("the worker ends without having been told to")
+        return int(worker.exitcode or 1)
+
+    def _close(self) -> None:
+        if self._runner is not None and self._runner.services.pid == os.getpid():
+            self._runner.services.close()
 
     def _app(self) -> Celery:
         app = make_app(self.settings)
@@ -153,6 +166,7 @@ class Main:
         self.heartbeat = Heartbeat(self.settings, ledger, held=self.held, running=self.running, lost=self.lose)
         self._requests: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._ended: set[str] = set()
+        self.where = where_of(ledger.redis)
         self._pid = os.getpid()
 
     def install(self, app: Celery) -> None:
@@ -165,31 +179,41 @@ class Main:
             requires: ClassVar[set[str]] = {"celery.worker.consumer.tasks:Tasks"}
 
             def start(self, parent: Any) -> None:
-                guard_reading(parent.task_consumer.channel, main.keep_unreadable)
                 main.heartbeat.inside(parent.timer)
 
             def stop(self, parent: Any) -> None:
                 main.heartbeat.outside()
 
         class Guarded(Consumer):  # type: ignore[misc]
-            """Keeps aside what no publisher of ours made: Celery itself would loop on some of it for ever."""
+            """Keeps aside what no publisher of ours made, before Celery sees it, and ends over what does not pass."""
 
             def create_task_handler(self, *args: Any, **options: Any) -> Any:
                 handle = super().create_task_handler(*args, **options)
 
                 def guarded(message: Any) -> None:
-                    fault = fault_of(message)
-                    if crash.WANTED and not fault:
-                        watch_ack(message)
-                    if fault:
-                        main.keep_aside(message, fault)
+                    if message.envelope.fault:
+                        main.keep_aside(message, message.envelope.fault)
                         return
+                    if crash.WANTED:
+                        watch_ack(message)
                     try:
                         handle(message)
                     except RUBBISH as error:
                         main.keep_aside(message, f"{type(error).__name__}: {error}")
 
                 return guarded
+
+            def on_connection_error_after_connected(self, error: Exception) -> None:
+                """Go on once Redis is there again; a refusal that we have earned is no outage.
+
+                Raises:
+                    ResponseError: it will not pass.
+                """
+                if isinstance(error, redis.ResponseError):
+                    if of_redis(error, main.where) is None:
+                        raise error
+                    time.sleep(1.0)  # it answers, so nothing else would slow us down
+                super().on_connection_error_after_connected(error)
 
         app.conf.worker_consumer = Guarded
         app.steps["consumer"].add(Beating)
@@ -227,28 +251,18 @@ class Main:
 
     def keep_aside(self, message: Any, why: str) -> None:
         """Take a foreign or newer message off its queue: parked for a newer worker, or kept as a dead letter."""
-        headers, place = (x if isinstance(x, dict) else {} for x in (message.headers, message.delivery_info))
-        task, queue, body = (
-            text_of(headers.get("task", "")),
-            text_of(place.get("routing_key", "")),
-            text_of(message.body),
-        )
+        said: Envelope = message.envelope
+        queue = message.delivery_info["routing_key"]
         try:
             if why == NEWER:
-                aside.park(self.ledger, queue, {"task": task, "raw": body}, self.settings.job_ttl)
+                aside.park(self.ledger, queue, {"task": said.task, "raw": said.text}, self.settings.job_ttl)
             else:
-                aside.keep_foreign(self.ledger, queue, task, body, why)
+                aside.keep_foreign(self.ledger, queue, said.task, said.text, why)
         except (redis.RedisError, OSError, InfrastructureError) as error:
             log.warning("it could not be kept, and comes again: %s", error)
+            message.channel.qos.forget(message.delivery_tag)
             return
-        acknowledge(message)
-
-    def keep_unreadable(self, why: str) -> None:
-        """Keep the reason why something in a queue, which is gone from it by now, was no message."""
-        try:
-            aside.keep_foreign(self.ledger, "", "", "", why)
-        except (redis.RedisError, OSError, InfrastructureError) as error:
-            log.warning("it could not be kept: %s", error)
+        message.ack_log_error(log, (redis.RedisError, OSError))
 
     def unpark(self) -> None:
         """Put back what waited for a worker that knows it, now and from time to time."""
@@ -278,7 +292,7 @@ class Main:
             with contextlib.suppress(InfrastructureError):  # then its lease runs out
                 self.ledger.give_back(
                     tenant, job, stage, unit, delay_s=0, refund=away, owner=f"{self.worker.token}:{pid}",
-                    why=f"its worker process died: {exception}"[:300],
+                    why=cause_of_death(exception),
                 )  # fmt: skip
 
     def stop_ended(self, lost: list[str]) -> None:
@@ -316,3 +330,16 @@ class Main:
                     self.stop([str(message["data"])])
             except (redis.RedisError, OSError):
                 threading.Event().wait(2)
+
+
+def watch_ack(message: Any) -> None:
+    """Pass the crash points of a message, where there are any."""
+    who, acknowledged = ".".join(message.headers["task"].split(".")[1:-1]), message.ack_log_error
+
+    def watched(*args: Any, **options: Any) -> None:
+        crash.point("ack.before", who)
+        acknowledged(*args, **options)
+        crash.point("ack.after", who)
+
+    message.ack_log_error = watched
+    crash.point("take", who)

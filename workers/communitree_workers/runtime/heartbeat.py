@@ -7,6 +7,7 @@ given to others (`reconciler.py`, `overdue.lua`).
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +15,10 @@ from typing import Any
 import redis
 
 from communitree_shared import clock, crash
+from communitree_shared.broker import layout
 from communitree_shared.errors import InfrastructureError
 from communitree_shared.ledger import Ledger
-from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
-from communitree_workers.runtime.envelope import deadline_of, members_of
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,23 @@ HUNG_AFTER = 120.0
 
 #: And so is one that runs longer than this, deadline or not.
 LONGEST = 2 * 3600.0
+
+
+def deadline_of(args: Any) -> float:
+    """Return when the units of a task's arguments count as failed (unix seconds); infinite where never."""
+    try:
+        return float(args[0].get("deadline") or math.inf)
+    except (IndexError, KeyError, TypeError, AttributeError, ValueError):
+        return math.inf
+
+
+def members_of(args: Any) -> list[str]:
+    """Return the ledger's names of a task's units: `tenant|job|stage|unit`."""
+    try:
+        body = args[0]
+        return [f"{body['tenant']}|{body['job']}|{body['stage']}|{unit['id']}" for unit in body["units"]]
+    except (IndexError, KeyError, TypeError):
+        return []
 
 
 class Heartbeat:
@@ -80,7 +97,7 @@ class Heartbeat:
         try:
             if tags:
                 now: Any = self.ledger.redis.time()
-                self.ledger.redis.zadd(rk.TAKEN, dict.fromkeys(tags, now[0] + now[1] / 1e6), xx=True)
+                layout.mark(self.ledger.redis, tags, now[0] + now[1] / 1e6)
             self.lost(self.ledger.renew(members, self.settings.lease) if members else [])
         except (redis.RedisError, OSError, InfrastructureError) as error:
             log.warning("a heartbeat was missed: %s", error)

@@ -19,13 +19,15 @@ import redis
 from pydantic import ValidationError
 
 from communitree_shared import crash
-from communitree_shared.broker import Publisher
-from communitree_shared.contract.messages import StreamRequest
+from communitree_shared.broker.publisher import Publisher
+from communitree_shared.contract import ask_defaults, looks
+from communitree_shared.contract.messages import DocumentList, StreamRequest
 from communitree_shared.contract.options import IndexOptions, QueryOptions, fault
 from communitree_shared.errors import AdmissionRefused, BadInput, CommunitreeError, InfrastructureError
 from communitree_shared.ledger import Ledger
 from communitree_shared.ledger.jobs import Jobs
 from communitree_shared.ledger.stages import compact
+from communitree_shared.objects import document_lists
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.settings import Settings
@@ -131,6 +133,9 @@ class Intake:
             "correlation_id": request.correlation_id, "idempotency_key": request.idempotency_key,
             "job": job_of(jobs.tenant, entry),
         }  # fmt: skip
+        if request.kind == "look":
+            args = self._looked_for(jobs, request)
+            return jobs.submit_look(request.corpus, request.op, args, told=True, **common).job
         kind = QueryOptions if request.kind == "query" else IndexOptions
         try:
             if request.kind == "query":
@@ -138,15 +143,38 @@ class Intake:
                     raise BadInput("The question is empty.")
                 options = QueryOptions.model_validate(request.options)
                 return jobs.submit_query(request.corpus, request.question, options, **common).job
-            if not request.documents:
-                raise BadInput("The corpus request lists no documents.")
-            documents = [d.model_dump() for d in request.documents]
-            return jobs.submit_index(
-                request.corpus, documents, IndexOptions.model_validate(request.options), **common
-            ).job
+            chosen = IndexOptions.model_validate(request.options)
+            return jobs.submit_index(request.corpus, self._documents(jobs, request), chosen, **common).job
         except ValidationError as error:
             path, wrong = fault(kind, error)
             raise BadInput(f"The options are not valid: {'.'.join(path)}: {wrong}.") from None
+
+    def _documents(self, jobs: Jobs, request: StreamRequest) -> list[dict[str, Any]] | DocumentList:
+        """Return what a request lists, or the list that it names, read to its end.
+
+        Raises:
+            BadInput: it has none, or both; or something in the list is wrong.
+        """
+        if request.document_list is not None and request.documents:
+            raise BadInput("The corpus request has `documents` and `document_list`.", hint="Give one of them.")
+        if request.document_list is not None:  # a long one takes seconds: the others must not think that we have died
+            return document_lists.check(
+                self.store, jobs.keys, request.corpus, request.document_list, beat=self._elected
+            )
+        if not request.documents:
+            raise BadInput("The corpus request lists no documents.", hint="Give `documents` or `document_list`.")
+        return [d.model_dump() for d in request.documents]
+
+    @staticmethod
+    def _looked_for(jobs: Jobs, request: StreamRequest) -> dict[str, Any]:
+        """Return a look's arguments, as a worker takes them. Raises as `looks.arguments`."""
+        args = looks.arguments(request.op, request.args)
+        if request.op != "plan":
+            return args
+        which = args.pop("which")
+        options = QueryOptions.model_validate(args["options"])
+        options = ask_defaults.complete(options, jobs.settings.ask, side_by_side=which == "all")
+        return {**args, "options": options.model_copy(update={"plan_only": which}).model_dump()}
 
     def _settle(self, tenant: str, entry: str, outcome: dict[str, str], others: tuple[str, str]) -> int:
         flat = [str(part) for pair in outcome.items() for part in pair]

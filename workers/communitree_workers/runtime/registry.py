@@ -18,7 +18,7 @@ _MODULES = {
     "corpus.level": "report.tasks",
     "corpus.report": "report.tasks",
     "corpus.publish": "publish.tasks",
-    "corpus.plan": "publish.planning",
+    "corpus.plan": "publish.index_plan",
     "query": "query.tasks",
     "job.finish": "publish.finish",
     "look": "look.tasks",

@@ -100,7 +100,7 @@ class Runner:
             aside.park(self.services.ledger, aside.queue_of_body(body), body, self.services.settings.job_ttl)
             return None
         except (BadInput, UsageError) as bad:
-            log.error("a message was dropped: %s", bad)
+            aside.keep_foreign(self.services.ledger, aside.queue_of_body(body), "", json.dumps(body), str(bad))
             return None
         crash.acting(_short(message.task))
         settings = self.services.settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import redis.asyncio
 
-from communitree_shared.broker import Publisher
+from communitree_shared.broker.publisher import Publisher
 from communitree_shared.ledger import Ledger
 from communitree_shared.objects.keys import Keys
 from communitree_shared.objects.store import Store
@@ -49,6 +49,13 @@ class Services:
         self.objects = Cache(64 * 2**20)
         self.parsed = Cache(512 * 2**20)
         self.pid = os.getpid()
+
+    def close(self) -> None:
+        """End what runs beside the pool, which has ended: the loop, its threads and its connections."""
+        closing = [self.__dict__[name].close() for name in ("models",) if name in self.__dict__]
+        closing += [self.__dict__[name].aclose() for name in ("loop_redis",) if name in self.__dict__]
+        self.loop.close(closing)
+        self.publisher.close()
 
     @cached_property
     def loop_redis(self) -> redis.asyncio.Redis:

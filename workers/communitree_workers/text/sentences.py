@@ -39,6 +39,20 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def clip(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters, cut at a space where one is near, marked where it was cut."""
+    if len(text) <= limit:
+        return text
+    cut = text[: limit - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:，；：、") + "…"
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
 def _goes_on(text: str, match: re.Match[str]) -> bool:
     following = _NEXT.search(text, match.end())
     if following is None or "\n\n" in text[match.end() : following.start()]:

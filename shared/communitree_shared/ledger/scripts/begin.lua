@@ -55,9 +55,8 @@ for i = 11, #ARGV do
         verdict = 'poison'
         local why = redis.call('HGET', P .. 'attempts:' .. t .. ':' .. j, 'why|' .. s .. '|' .. unit)
           or 'its worker died each time'
-        redis.call('XADD', P .. 'dead:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'stage', s, 'unit', unit,
-          'message', ARGV[4], 'attempts', attempt - 1, 'why', why,
-          'body', redis.call('HGET', key .. ':messages', ARGV[4]) or '')
+        tell(P .. 'dead:' .. t, {'job', j, 'stage', s, 'unit', unit, 'message', ARGV[4], 'attempts', attempt - 1,
+          'why', why, 'body', redis.call('HGET', key .. ':messages', ARGV[4]) or ''})
         local outcome = cjson.encode({ok = false, cause = 'poison', message = why, attempt = attempt})
         local fields = {'cause', 'poison', 'attempt', attempt - 1, 'message', why}
         arrive(t, j, s, {{id = unit, ok = false, outcome = outcome, fields = fields}}, out)

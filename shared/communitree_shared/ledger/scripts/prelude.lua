@@ -1,6 +1,7 @@
 -- Shared by all ledger scripts. Keys mirror rediskeys.py. `t`, `j`, `s` are tenant, job and stage.
 -- A member of the global sorted sets is 'tenant|job|stage|id'.
 local P = 'communitree:'
+-- A job's events beyond this many go, the oldest first: `seq` shows a follower how many (docs/messages.md).
 local EVENTS_MAX = 20000
 
 local function now()
@@ -14,7 +15,8 @@ local function member(t, j, s, id) return t .. '|' .. j .. '|' .. s .. '|' .. id
 
 local function event(t, j, kind, fields)
   local seq = redis.call('HINCRBY', job_key(t, j), 'seq', 1)
-  local args = {P .. 'events:' .. t .. ':' .. j, 'MAXLEN', '~', EVENTS_MAX, '*', 'type', kind, 'seq', seq, 'at', now()}
+  local args = {P .. 'events:' .. t .. ':' .. j, 'MAXLEN', '~', EVENTS_MAX, '*', 'type', kind, 'seq', seq,
+    'at', string.format('%.3f', now() / 1000)}
   for i = 1, #fields, 2 do
     if fields[i + 1] ~= nil and fields[i + 1] ~= false and fields[i + 1] ~= '' then
       args[#args + 1] = fields[i]
@@ -22,6 +24,12 @@ local function event(t, j, kind, fields)
     end
   end
   redis.call('XADD', unpack(args))
+end
+
+-- Append to a stream that others read at their pace. It is not cut here: the reconciler knows who has read what.
+local function tell(key, fields)
+  redis.call('SADD', P .. 'streams', key)
+  redis.call('XADD', key, '*', unpack(fields))
 end
 
 -- Whether messages of a stage may still go out: not when it is being expired.
@@ -219,11 +227,24 @@ local function sweep(t, j, ttl_ms, out)
   for q, _ in pairs(freed) do drain(q, out) end
 end
 
+-- What a look found stands in the entry of its end up to so many bytes (contract/looks.py has the same number).
+local INLINE = 4096
+
 -- An entry of the tenant's results, with the correlation id of one who asked.
 local function tell_end(t, j, state, correlation)
-  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus')
-  redis.call('XADD', P .. 'results:' .. t, 'MAXLEN', '~', 10000, '*', 'job', j, 'status', state,
-    'kind', record[1] or '', 'corpus', record[2] or '', 'correlation_id', correlation or '')
+  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'op', 'result')
+  local fields = {'job', j, 'status', state, 'kind', record[1] or '', 'corpus', record[2] or '',
+    'correlation_id', correlation or ''}
+  local function add(name, value)
+    if value and value ~= '' then fields[#fields + 1] = name; fields[#fields + 1] = value end
+  end
+  if record[1] == 'look' then
+    local found = redis.call('GET', P .. 'result:' .. t .. ':' .. j)
+    add('op', record[3])
+    add('object', record[4])
+    add('result', found and #found <= INLINE and found)
+  end
+  tell(P .. 'results:' .. t, fields)
 end
 
 -- A job ends once: its state, its last event, an entry for the tenant's results; others may go now (`out`).
@@ -232,7 +253,8 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   if reason and reason ~= '' then fields[#fields + 1] = 'reason'; fields[#fields + 1] = reason end
   for k, v in pairs(summary) do fields[#fields + 1] = k; fields[#fields + 1] = v end
   redis.call('HSET', job_key(t, j), unpack(fields))
-  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation_id')
+  local record = redis.call('HMGET', job_key(t, j), 'kind', 'corpus', 'correlation_id', 'told')
+  local told_of = record[1] ~= 'look' or record[4] == '1'
   if record[1] == 'query' and (state == 'answered' or state == 'partial' or state == 'no_data') then
     event(t, j, 'reduce.committed', {'status', state})
   end
@@ -240,7 +262,7 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   local told = P .. 'ended:' .. t .. ':' .. j
   redis.call('XADD', told, '*', 'status', state)
   redis.call('PEXPIRE', told, 60000)
-  if record[1] ~= 'look' then
+  if told_of then
     tell_end(t, j, state, record[3])
     for _, name in ipairs(redis.call('SMEMBERS', P .. 'callers:' .. t .. ':' .. j)) do
       if name:sub(1, 5) == 'told|' then tell_end(t, j, state, name:sub(6)) end -- see settle.lua
@@ -248,7 +270,7 @@ local function end_job(t, j, state, summary, ttl_ms, reason, out)
   end
   redis.call('ZREM', P .. 'jobs:' .. t .. ':open', j)
   -- An end that no result tells of stands here alone; the reconciler writes it (see ends.py).
-  if not summary.result and record[1] ~= 'look' then redis.call('ZADD', P .. 'unwritten', now(), t .. '|' .. j) end
+  if not summary.result and told_of then redis.call('ZADD', P .. 'unwritten', now(), t .. '|' .. j) end
   sweep(t, j, ttl_ms, out)
   -- A look's keys live for minutes only: its end says nothing about the age of the tenant's other jobs.
   if record[1] == 'look' then
@@ -299,7 +321,7 @@ local function arrive(t, j, s, ends, out)
       owners[#owners + 1] = m; owners[#owners + 1] = m .. '#'
       local id = redis.call('HGET', key .. ':units', unit.id)
       if id then messages[id] = (messages[id] or 0) + 1 end
-      local fields = {'stage', s, 'unit', unit.id, 'level', v[2], 'ok', unit.ok and 1 or 0}
+      local fields = {'stage', s, 'unit', unit.id, 'level', v[2], 'ok', unit.ok and 'true' or 'false'}
       for _, value in ipairs(unit.fields) do fields[#fields + 1] = value end
       event(t, j, 'unit.ended', fields)
     end

@@ -4,7 +4,7 @@
 local stream = P .. 'requests:' .. ARGV[1]
 if redis.call('XACK', stream, 'intake', ARGV[2]) == 0 then return 0 end
 redis.call('XDEL', stream, ARGV[2])
-redis.call('XADD', P .. 'results:' .. ARGV[1], 'MAXLEN', '~', 10000, '*', unpack(cjson.decode(ARGV[3])))
+tell(P .. 'results:' .. ARGV[1], cjson.decode(ARGV[3]))
 local j, mine = ARGV[4], ARGV[6]
 if j == '' then return 1 end
 local record = redis.call('HMGET', job_key(ARGV[1], j), 'state', 'correlation_id')

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from communitree_shared import broker
+from communitree_shared.broker import publisher
 from communitree_shared.contract import messages
 from communitree_shared.contract.messages import Message, Unit, message_id, parse_message, queue_of, schemas
 from communitree_shared.errors import BadInput, NewerMessage
@@ -90,7 +90,7 @@ def test_the_task_is_found_in_a_body_without_parsing_it(tricky: str, other: str)
     """The publisher reads it from the text; nothing that a caller chooses stands before it."""
     unit = Unit(id="u", args={"task": tricky, '"task": "x': other})
     message = Message(task="communitree.look.v1", tenant="t", job="j", stage="s", id="m", units=[unit], deadline=1.5)
-    assert broker._task_of(message.dumps()) == "communitree.look.v1"
+    assert publisher._task_of(message.dumps()) == "communitree.look.v1"
 
 
 def test_the_published_schemas_accept_what_is_sent() -> None:

@@ -17,6 +17,7 @@ from communitree_shared.objects.keys import (
     encode_name,
     safe_id,
 )
+from support.house import ROOT
 
 PLAIN = re.compile(r"^[A-Za-z0-9._/-]+$")
 LETTERS = st.characters(categories=["L", "M", "N", "P", "S"])
@@ -38,6 +39,24 @@ def test_any_name_makes_a_plain_key_and_comes_back(name: str) -> None:
 def test_two_names_share_a_key_only_if_they_are_equal(one: str, other: str) -> None:
     equal = unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
     assert (encode_name(one) == encode_name(other)) == equal
+
+
+def test_the_documented_rule_and_its_examples_are_those_of_the_function() -> None:
+    text = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"<!-- examples: encode_name -->\n(.*?)<!-- end examples -->", text, re.DOTALL)
+    examples = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|$", table, re.MULTILINE)
+    assert len(examples) >= 7
+    assert any("红" in name for name, _ in examples)
+    assert [encode_name(name) for name, _ in examples] == [encoded for _, encoded in examples]
+
+
+@given(NAMES)
+def test_another_program_that_follows_the_rule_gets_the_same_key(name: str) -> None:
+    kept = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
+    encoded = "".join(
+        chr(byte) if byte in kept else f"_{byte:02x}" for byte in unicodedata.normalize("NFC", name).strip().encode()
+    )
+    assert encode_name(name) == encoded
 
 
 def test_forms_of_one_name_are_one_corpus() -> None:

@@ -42,7 +42,7 @@ def test_tls_wants_certificates_that_are_trusted() -> None:
 def test_sentinels_in_either_spelling(url: str) -> None:
     found = parse(url, sentinel_password="other")
     assert (found.hosts, found.db, found.master_name) == ((("a", 1), ("b", 26379)), 2, "main")
-    assert found.broker_url() == "sentinel://:pw@a:1/2;sentinel://:pw@b:26379/2"
+    assert found.broker_url() == "redis://:pw@a:1/2"
     assert found.sentinel_options["password"] == "other"
     assert found.where == "a:1, b:26379"
 

@@ -15,32 +15,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from communitree_shared.contract.tables import (
-    COMMUNITIES,
-    COMMUNITY_REPORTS,
-    COVARIATES,
-    DOCUMENTS,
-    ENTITIES,
-    RELATIONSHIPS,
-    TEXT_UNITS,
-)
+from communitree_shared.contract.graph_files import table_name
+from communitree_shared.encodings import detect
 from communitree_shared.errors import BadInput
-from communitree_workers.corpus.encodings import detect
 
 #: Where a file's bytes come from: themselves, a path, or something that opens them.
 Source = bytes | Path | Callable[[], BinaryIO]
-
-#: GraphRAG 0.x and 1.x: one row for each entity and level.
-NODES = "nodes"
-
-#: Files we can read; others are ignored with a note.
-SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")
-
-_STEMS = {
-    "documents": DOCUMENTS, "text_units": TEXT_UNITS, "entities": ENTITIES, "relationships": RELATIONSHIPS,
-    "covariates": COVARIATES, "communities": COMMUNITIES, "community_reports": COMMUNITY_REPORTS, "nodes": NODES,
-    "edges": RELATIONSHIPS, "links": RELATIONSHIPS, "relations": RELATIONSHIPS, "claims": COVARIATES,
-}  # fmt: skip
 
 #: No row of a CSV file may be larger than this.
 _CSV_BLOCK = 256 << 20
@@ -68,19 +48,6 @@ class Raw:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
-
-
-def table_name(file: str) -> str | None:
-    """Return the table that a file's name says it holds, None where it says none."""
-    path = PurePosixPath(file.replace("\\", "/"))
-    if path.suffix.lower() not in SUFFIXES:
-        return None
-    return _STEMS.get(path.stem.lower().removeprefix("create_final_"))
-
-
-def is_readable(file: str) -> bool:
-    """Say whether the file has a form that we read."""
-    return PurePosixPath(file.lower()).suffix in SUFFIXES
 
 
 def sort_out(files: Mapping[str, Source]) -> tuple[dict[str, str], list[str]]:

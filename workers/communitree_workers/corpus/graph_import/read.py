@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from communitree_shared.contract.graph_files import NODES, is_readable
 from communitree_shared.contract.options import IndexOptions
 from communitree_shared.contract.tables import (
     COLUMNS,
@@ -23,7 +24,7 @@ from communitree_shared.contract.tables import (
 from communitree_shared.errors import BadInput
 from communitree_workers.corpus.graph_import.account import Notes, named
 from communitree_workers.corpus.graph_import.entities import Entities, nfc, no_entities, read_entities
-from communitree_workers.corpus.graph_import.files import NODES, Raw, Source, is_readable, load, sort_out
+from communitree_workers.corpus.graph_import.files import Raw, Source, load, sort_out
 from communitree_workers.corpus.graph_import.grouping import canonical_order, numbered, numbering, reordered
 from communitree_workers.corpus.graph_import.names import ALIASES, WANTED, Reader, blank
 from communitree_workers.corpus.graph_import.references import no_covariates, read_covariates, unite

@@ -1,0 +1,1 @@
+"""From files of any kind to documents, one by one; what cannot be read becomes a problem."""

@@ -1,0 +1,1 @@
+"""One batch read: a prompt, a reply, its points."""

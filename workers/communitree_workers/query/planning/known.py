@@ -1,0 +1,67 @@
+"""Ratings that were made before, per (report, question, prompt, model), so that an equal question later costs none."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import redis
+
+from communitree_shared.contract.tables import COMMUNITY_REPORTS
+from communitree_shared.objects.keys import encode_name
+from communitree_shared.redis_server import rediskeys as rk
+from communitree_workers.prompts import load
+from communitree_workers.query.question.question import Question
+from communitree_workers.runtime.context import UnitContext
+
+
+def candidates(context: UnitContext, question: Question, wanted: Sequence[int]) -> dict[int, str]:
+    """Return the text by which each of these communities is rated."""
+    request = question.request
+    table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
+    row_of = {c: n for n, c in enumerate(table["community"].to_pylist())}
+    name = "summary" if question.selection.rate_use_summary else "full_content"
+    texts = {}
+    for community in wanted:
+        row = row_of.get(community)
+        title, text = (table["title"][row].as_py(), table[name][row].as_py()) if row is not None else ("", "")
+        texts[community] = str(text) if str(text).startswith("#") else f"{title}\n{text}"
+    return texts
+
+
+class KnownRatings:
+    """Ratings of some candidates in Redis. What cannot be looked up is rated, what cannot be kept some day again."""
+
+    def __init__(self, context: UnitContext, question: Question, texts: Mapping[int, str]) -> None:
+        """Needs the candidates' texts: a rating is of what was read."""
+        self._redis, self._ttl = context.services.ledger.redis, int(context.services.settings.map_cache_ttl)
+        tenant, corpus = context.message.tenant, encode_name(question.request.corpus)
+        prompt = load("rate", question.language, question.options.prompts)
+        around, repeats = [context.args["model"], prompt, question.text], str(question.selection.num_repeats)
+        self._keys = {
+            community: rk.rating(tenant, corpus, _digest([*around, text, repeats])) for community, text in texts.items()
+        }
+
+    def known(self) -> dict[int, float]:
+        """Return the ratings that are known."""
+        try:
+            values: Any = self._redis.mget(list(self._keys.values()))
+        except redis.RedisError:
+            return {}
+        return {c: float(v) for c, v in zip(self._keys, values, strict=True) if v is not None}
+
+    def keep(self, ratings: Mapping[int, float | None]) -> None:
+        """Keep fresh ratings."""
+        pipe = self._redis.pipeline(transaction=False)
+        for community, rating in ratings.items():
+            if rating is not None:
+                pipe.set(self._keys[community], rating, ex=self._ttl)
+        with contextlib.suppress(redis.RedisError):
+            pipe.execute()
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]

@@ -1,0 +1,1 @@
+"""The points of all batches as one list, on one scale."""

@@ -1,0 +1,1 @@
+"""A question as all stages take it, and what its words ask for."""

@@ -1,0 +1,1 @@
+"""From points to the answer, in as many rounds as they need."""

@@ -1,0 +1,1 @@
+"""Which reports a question reads: a module a strategy."""

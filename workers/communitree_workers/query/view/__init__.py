@@ -1,0 +1,1 @@
+"""What a question needs of a version, in flat arrays: built at publishing, loaded in milliseconds."""

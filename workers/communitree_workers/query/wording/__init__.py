@@ -1,0 +1,1 @@
+"""Words in and out: phrases of answers, references, forms, scores as models write them."""
