@@ -73,17 +73,20 @@ class Lookout:
         except OtherBucket as error:
             return "gone", error.message
         except (InfrastructureError, KeyError) as error:
-            return self._without_name(str(error))
+            return self._without_name(client, str(error))
         except (CommunitreeError, redis.RedisError, OSError):
             pass  # away: the supervisor starts it again
         return "", ""
 
-    def _without_name(self, why: str) -> tuple[str, str]:
+    def _without_name(self, client: Any, why: str) -> tuple[str, str]:
+        import redis
+
         from communitree_shared.faults import S3_FAULTS
 
         try:
+            client.ping()  # or it is Redis that is away
             there = self._probe.has_bucket()
-        except S3_FAULTS:
+        except (*S3_FAULTS, CommunitreeError, redis.RedisError):
             return "", ""
         bucket = self._settings.s3_bucket
         if not there:
