@@ -30,7 +30,6 @@ from communitree_shared.contract import (  # noqa: E402
     looks,
     messages,
     results,
-    stream_entries,
 )
 from communitree_shared.contract.options import QueryOptions, field_of, limits  # noqa: E402
 from communitree_shared.contract.strategies import STRATEGIES  # noqa: E402
@@ -55,7 +54,6 @@ RESULTS: dict[str, type[BaseModel]] = {
 def schemas() -> dict[str, str]:
     """Return path → text of every published JSON Schema."""
     found: dict[str, Any] = {**messages.schemas(), "look-arguments": looks.schema()}
-    found |= {name: model.model_json_schema() for name, model in stream_entries.ENTRIES.items()}
     found |= {name: model.model_json_schema(mode="serialization") for name, model in RESULTS.items()}
     return {
         f"docs/schemas/{name}.json": json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema},

@@ -18,7 +18,7 @@ from pathlib import Path
 #: Calls of the ledger's scripts, writes to the object store, publishing: a point before and one after each.
 SCRIPTS = (
     "submit", "begin", "arrive", "open", "stage", "step", "finish", "cancel", "expire", "give_back", "renew", "overdue",
-    "settle", "event", "park",
+    "settle", "event", "park", "trim",
 )  # fmt: skip
 WRITES = ("put", "put_new", "put_file", "delete", "delete_all")
 

@@ -119,6 +119,7 @@ class OtherBucket(ServerRefuses):
     """The bucket is not the one in which the jobs of this Redis lie, or has lost its content."""
 
     code = "other_bucket"
+    retryable = False
     exit_code = 5
 
 

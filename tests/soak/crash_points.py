@@ -52,6 +52,7 @@ ELSEWHERE = {
     "put_file": "tables above 64 MB: written whole or not at all by the server; as `put`",
     "cancel": "`tests/integration/runtime`: the same call made again; one script does all of it",
     "park": "`tests/integration/runtime`: a message of a newer version; one script does all of it",
+    "trim": "streams beyond their bound: `tests/integration/ledger/test_keeping.py`; one script does all of it",
     "unpark.published": "`tests/integration/runtime`: published twice, not lost",
 }
 

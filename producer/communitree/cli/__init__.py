@@ -1,4 +1,4 @@
-"""The command line. `main` is the script's entry: exit codes 0 ok, 2 usage, 3 partial, 4 failed, 130 Ctrl-C."""
+"""The command line. `main` is its entry. Exit codes: 0 ok, 2 usage, 3 partial, 4 failed, 5 data lost, 130 Ctrl-C."""
 
 from __future__ import annotations
 

@@ -16,6 +16,10 @@ from communitree_shared.settings import Settings
 
 _PAUSE = 3.0
 
+#: Its imports cost a third of a second of CPU, which a stack that has just been started has better use for. What is
+#: gone at the start, workers find out.
+_FIRST = 10.0
+
 #: So long it must be gone before that is said: a server may have been started again just now.
 _GONE = 5.0
 
@@ -44,6 +48,8 @@ class Lookout:
         self._stopped.set()
 
     def _run(self) -> None:
+        if self._stopped.wait(_FIRST):
+            return
         from communitree_shared.objects.store import Store
         from communitree_shared.redis_server.connect import redis_client
 
@@ -67,17 +73,20 @@ class Lookout:
         except OtherBucket as error:
             return "gone", error.message
         except (InfrastructureError, KeyError) as error:
-            return self._without_name(str(error))
+            return self._without_name(client, str(error))
         except (CommunitreeError, redis.RedisError, OSError):
             pass  # away: the supervisor starts it again
         return "", ""
 
-    def _without_name(self, why: str) -> tuple[str, str]:
+    def _without_name(self, client: Any, why: str) -> tuple[str, str]:
+        import redis
+
         from communitree_shared.faults import S3_FAULTS
 
         try:
+            client.ping()  # or it is Redis that is away
             there = self._probe.has_bucket()
-        except S3_FAULTS:
+        except (*S3_FAULTS, CommunitreeError, redis.RedisError):
             return "", ""
         bucket = self._settings.s3_bucket
         if not there:

@@ -172,7 +172,7 @@ class Servers:
             )
 
     def _wait(self, child: Child, ready: Callable[[], str], end: float) -> None:
-        while problem := ready():
+        while problem := ready() or ("" if child.poll() is None else "another process answers in its place"):
             if (code := child.poll()) is not None:
                 said = child.tail()
                 stop(self.children)

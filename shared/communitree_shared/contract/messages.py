@@ -226,9 +226,11 @@ class StreamDocument(_Body, extra="forbid"):
 
 
 def schemas() -> dict[str, Any]:
-    """Return the JSON Schema of each published shape."""
+    """Return the JSON Schema of each published shape: messages, requests, and the raw entries of streams."""
+    from communitree_shared.contract.stream_entries import ENTRIES  # only documentation asks for them
+
     shapes: dict[str, type[BaseModel]] = {
         "message": Message, "corpus-request": CorpusRequest, "query-request": QueryRequest, "look-request": LookRequest,
         "stream-request": StreamRequest,
     }  # fmt: skip
-    return {name: shape.model_json_schema() for name, shape in shapes.items()}
+    return {name: shape.model_json_schema() for name, shape in {**shapes, **ENTRIES}.items()}

@@ -103,6 +103,8 @@ def test_objects_whose_content_is_gone_are_unreadable_not_away(tmp_path: Path) -
         assert state == "unreadable"
         assert "InternalError" in why
         servers.children[1].popen.kill()
+        servers.children[1].popen.wait()
+        assert lookout._look(store, client) == ("", "")  # Redis is away, which is no loss
         servers.children[0].popen.kill()
         servers.children[0].popen.wait()
         assert lookout._look(store, client) == ("", "")  # away: the supervisor's business

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from communitree_shared.errors import BadInput
-from communitree_workers.model.reply import read
+from communitree_workers.model.replies.reading import read
 from support.damaged import DAMAGES, damaged, prefix_of
 
 #: What surrounds a reply may come with anything that is wrong inside it.

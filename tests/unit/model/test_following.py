@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from communitree_workers.model.chat import ChatRequest
 from communitree_workers.model.following import Follower
-from communitree_workers.model.thinking import Ear
+from communitree_workers.model.replies.thinking import Ear
 
 
 class Reader:

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.ladder import Abilities
 from communitree_workers.model.following import Follower
-from communitree_workers.model.ladder import Abilities
 from communitree_workers.model.wire import StreamReader, body, error_words, prompt_read, response_format, whole_reply
 
 SCHEMA = {"title": "points", "type": "object"}

@@ -23,16 +23,17 @@ from communitree_shared.errors import (
 )
 from communitree_shared.settings import ModelSettings
 from communitree_shared.tokens import TOKENS_A_WORD
-from communitree_workers.model import ladder, remedies, wire
+from communitree_workers.model import wire
 from communitree_workers.model.chat import CallContext, ChatRequest, HoldHook
-from communitree_workers.model.endings import Ending, ending, named
-from communitree_workers.model.endpoint import Endpoint
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints import ladder, remedies
+from communitree_workers.model.endpoints.endpoint import Endpoint
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.prices import usd
+from communitree_workers.model.endpoints.prompt_counts import PromptCounts
+from communitree_workers.model.endpoints.retry import Tries
 from communitree_workers.model.limits.limiter import Limiter, Limits
 from communitree_workers.model.limits.state import BULK
-from communitree_workers.model.prices import usd
-from communitree_workers.model.prompt_counts import PromptCounts
-from communitree_workers.model.retry import Tries
+from communitree_workers.model.replies.endings import Ending, ending, named
 from communitree_workers.model.transport import Transport
 
 _log = logging.getLogger(__name__)

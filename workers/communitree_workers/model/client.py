@@ -24,15 +24,16 @@ from communitree_shared.errors import (
     UsageError,
 )
 from communitree_shared.settings import MODEL_STAGES, ModelStage, Settings
-from communitree_workers.model import ladder, remedies, reply
 from communitree_workers.model.calling import Answered, Caller, guess_tokens
 from communitree_workers.model.chat import CallContext, ChatRequest, CutReply, Message, Reply, WholeReply
-from communitree_workers.model.endings import Ending, ending, named
-from communitree_workers.model.endpoint import Endpoint
-from communitree_workers.model.joining import is_done, rest_of, seems_finished
+from communitree_workers.model.endpoints import ladder, remedies
+from communitree_workers.model.endpoints.endpoint import Endpoint
+from communitree_workers.model.endpoints.prices import price_known
 from communitree_workers.model.limits.limiter import Limiter, Limits
-from communitree_workers.model.prices import price_known
-from communitree_workers.model.tidying import is_refusal
+from communitree_workers.model.replies import reading as reply
+from communitree_workers.model.replies.endings import Ending, ending, named
+from communitree_workers.model.replies.joining import is_done, rest_of, seems_finished
+from communitree_workers.model.replies.tidying import is_refusal
 from communitree_workers.model.transport import Transport
 from communitree_workers.model.watch import Watch
 

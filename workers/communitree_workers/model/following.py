@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.model.thinking import Ear
-from communitree_workers.model.tidying import MAY_BE_WRAPPED
+from communitree_workers.model.replies.thinking import Ear
+from communitree_workers.model.replies.tidying import MAY_BE_WRAPPED
 
 
 class Follower:

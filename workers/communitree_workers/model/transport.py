@@ -11,11 +11,11 @@ import aiohttp
 from yarl import URL
 
 from communitree_workers.model.chat import ChatRequest
-from communitree_workers.model.endpoint import Endpoint
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.endpoint import Endpoint
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.retry import retry_after
 from communitree_workers.model.following import Follower
-from communitree_workers.model.retry import retry_after
-from communitree_workers.model.tidying import unwrapped
+from communitree_workers.model.replies.tidying import unwrapped
 from communitree_workers.model.wire import RawReply, StreamReader, error_words, whole_reply
 
 #: A longer reply is a server gone wrong, not an answer.

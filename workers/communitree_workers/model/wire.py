@@ -9,11 +9,11 @@ from typing import Any, Literal
 import orjson
 
 from communitree_workers.model.chat import ChatRequest, Message
-from communitree_workers.model.endings import Ending, ending, named
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.ladder import Abilities
 from communitree_workers.model.following import Follower
-from communitree_workers.model.ladder import Abilities
-from communitree_workers.model.thinking import Ear, Spoken
+from communitree_workers.model.replies.endings import Ending, ending, named
+from communitree_workers.model.replies.thinking import Ear, Spoken
 
 #: Numbers of tokens as a reply gives them: prompt, of these cached by the provider, output.
 Counts = tuple[int, int, int]

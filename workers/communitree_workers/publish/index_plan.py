@@ -14,7 +14,7 @@ from communitree_shared.contract.options import IndexOptions
 from communitree_shared.contract.results import IndexCounts, LlmAccount, Usage
 from communitree_shared.contract.tables import COMMUNITIES, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.settings import EXTRACTIVE, ModelStage
-from communitree_workers.model.prices import usd
+from communitree_workers.model.endpoints.prices import usd
 from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.publish.tasks import end, notes_of

@@ -95,7 +95,8 @@ def test_the_task_is_found_in_a_body_without_parsing_it(tricky: str, other: str)
 
 def test_the_published_schemas_accept_what_is_sent() -> None:
     made = schemas()
-    assert set(made) == {"message", "stream-request", "corpus-request", "query-request", "look-request"}
+    requests = {"message", "stream-request", "corpus-request", "query-request", "look-request"}
+    assert set(made) == requests | {"event-entry", "outcome-entry", "end-entry", "lost-entry"}
     for schema in made.values():
         jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(made["message"])

@@ -14,7 +14,7 @@ from typing import Any
 
 from communitree_shared.errors import BadInput
 from communitree_workers.corpus.extraction.titles import unify
-from communitree_workers.model.reply import parse_json
+from communitree_workers.model.replies.reading import parse_json
 
 Row = dict[str, Any]
 

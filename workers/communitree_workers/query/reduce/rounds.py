@@ -10,7 +10,7 @@ from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, count, truncate
 from communitree_workers.prompts import language_name, load
-from communitree_workers.query.planning.reduce_sizes import _FAN_IN, RERATED, part_words
+from communitree_workers.query.planning.reduce_sizes import FAN_IN, RERATED, part_words
 from communitree_workers.query.points.gathering import Gathered, sort_points
 from communitree_workers.query.wording.forms import form_of
 from communitree_workers.query.wording.phrases import say
@@ -173,14 +173,14 @@ def plan_round(texts: Sequence[str], options: AnswerOptions, encoding: str = DEF
     """
     room = options.max_data_tokens
     present = [text for text in texts if text.strip()]
-    size = min(len(present), _FAN_IN)
+    size = min(len(present), FAN_IN)
     if size == 0:
         return []
     share = room // size - 4  # the empty line after each
     cut = [text if count(text, encoding) <= share else truncate(text, share, encoding) for text in present]
     if sum(count(text, encoding) for text in present) <= room:
         return [present]
-    n = math.ceil(len(cut) / _FAN_IN)
+    n = math.ceil(len(cut) / FAN_IN)
     return [cut[g::n] for g in range(n)]
 
 

@@ -41,10 +41,6 @@ def walk_of(question: Question, price: Price | None = None) -> Walk:
     return walk
 
 
-def _module(strategy: str) -> Any:
-    return import_module(f"{__package__}.{strategy}")
-
-
 def usual_calls(strategy: str) -> int | None:
     """Return the most rating calls of a walk where the options name no limit; None: there is none."""
     calls: int | None = _module(strategy).walk.usual_calls
@@ -67,3 +63,7 @@ def must_read(selected: Selected) -> Selected:
         what = "the first report in the order of --stable"
     flag = "auto" if selected.selection.strategy == "auto" else "budget"
     raise too_small(str(budget["binding"]), budget[budget["binding"]], budget["least"], what, flag)
+
+
+def _module(strategy: str) -> Any:
+    return import_module(f"{__package__}.{strategy}")

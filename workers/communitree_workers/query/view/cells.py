@@ -24,16 +24,12 @@ _SEAM = f" {BREAK} "
 
 
 _SEAM_UTF8 = _SEAM.encode()
-
-
 #: What breaks a line or is blank for `str` but not for `bytes`, or breaks a line and is no `\n`, in ASCII.
 _RARE = [bytes([code]) for code in b"\r\x0b\x0c\x1c\x1d\x1e\x1f"]
 
 
 #: Rank of a report whose rating is missing: the middle of 0–10.
 NEUTRAL_RANK = 5.0
-
-
 #: The delimiter that a version's stored token counts are for.
 DEFAULT_DELIMITER = "|"
 

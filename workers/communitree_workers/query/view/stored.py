@@ -19,8 +19,6 @@ from communitree_workers.runtime.formats import check_format
 #: Name of the stored view beside a version's tables. Each format has a name of its own: while an upgrade rolls, workers
 #: of two releases read the same version.
 VIEW = f"view-{FORMAT}.bin"
-
-
 #: What the view is made of.
 VIEW_TABLES = (COMMUNITIES, COMMUNITY_REPORTS, COVARIATES, DOCUMENTS, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_workers.model.joining import is_done, rest_of, seems_finished
+from communitree_workers.model.replies.joining import is_done, rest_of, seems_finished
 
 
 @pytest.mark.parametrize(

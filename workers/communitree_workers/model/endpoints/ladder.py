@@ -17,7 +17,7 @@ import orjson
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.failure import CallFailed
 from communitree_workers.model.link import Link
 
 Mode = Literal["json_schema", "json_object", "text"]

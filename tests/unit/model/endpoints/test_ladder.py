@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_workers.model.failure import CallFailed
-from communitree_workers.model.ladder import Abilities, Ladder, refused, suspected
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.ladder import Abilities, Ladder, refused, suspected
 
 TOP = Abilities()
 

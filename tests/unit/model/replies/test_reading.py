@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from communitree_shared.errors import BadInput
-from communitree_workers.model.reply import parse_json, read
+from communitree_workers.model.replies.reading import parse_json, read
 from support.damaged import DAMAGES, damaged, prefix_of, text
 
 

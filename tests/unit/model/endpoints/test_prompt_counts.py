@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_workers.model.prompt_counts import PromptCounts
+from communitree_workers.model.endpoints.prompt_counts import PromptCounts
 
 
 def messages(text: str, system: str = "") -> list[dict[str, str]]:

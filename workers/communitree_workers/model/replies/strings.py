@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from communitree_workers.model.marks import (
+from communitree_workers.model.replies.marks import (
     ANY_CLOSER,
     CLOSE,
     COLONS,

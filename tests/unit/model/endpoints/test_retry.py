@@ -5,8 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
-from communitree_workers.model.failure import CallFailed
-from communitree_workers.model.retry import Tries, retry_after
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.retry import Tries, retry_after
 
 
 def waits(seed: int, failures: list[CallFailed], limit: int = 6) -> tuple[list[float], bool]:

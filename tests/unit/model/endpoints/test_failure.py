@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.failure import CallFailed
 from communitree_workers.model.wire import error_words
 
 

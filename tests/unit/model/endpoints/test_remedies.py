@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_workers.model.failure import CallFailed
-from communitree_workers.model.remedies import remedy
+from communitree_workers.model.endpoints.failure import CallFailed
+from communitree_workers.model.endpoints.remedies import remedy
 
 PLAIN, VERSIONED = "http://host:1234/chat/completions", "http://host:1234/v1/chat/completions"
 PAGE = "the endpoint answered 200 with something that is not JSON: <html>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.failure import CallFailed
 
 #: What stands in the address of an interface that has a version or a deployment of its own.
 _VERSIONED = re.compile(r"/(?:v\d|openai|deployments|api/v\d|compatible)")

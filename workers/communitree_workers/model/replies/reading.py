@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from communitree_shared.errors import BadInput
-from communitree_workers.model import lenient, marks, thinking, tidying
-from communitree_workers.model.strings import Looks
+from communitree_workers.model.replies import lenient, marks, thinking, tidying
+from communitree_workers.model.replies.strings import Looks
 
 #: More places than this where JSON could begin are prose.
 _MOST_STARTS = 60

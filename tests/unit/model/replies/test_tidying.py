@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_workers.model.tidying import is_refusal, unwrapped
+from communitree_workers.model.replies.tidying import is_refusal, unwrapped
 
 ANSWER = "The harbour was built in 1931. [Data: Reports (1)]"
 

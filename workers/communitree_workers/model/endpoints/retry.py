@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 from communitree_shared.contract.results import Usage
-from communitree_workers.model.failure import CallFailed
+from communitree_workers.model.endpoints.failure import CallFailed
 
 #: Seconds after the first failure within which try 2, 3, 4 … starts, anywhere inside (full jitter).
 WINDOWS = ((0.0, 1.9), (1.9, 7.5), (7.5, 30.0), (30.0, 120.0), (120.0, 180.0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from communitree_workers.model.marks import (
+from communitree_workers.model.replies.marks import (
     BARE_KEY,
     BARE_MEMBER,
     CLOSE,
@@ -24,7 +24,7 @@ from communitree_workers.model.marks import (
     SPACE,
     WORDS,
 )
-from communitree_workers.model.strings import Looks, Scanner
+from communitree_workers.model.replies.strings import Looks, Scanner
 
 #: Deeper nesting is no reply but a model that repeats itself.
 DEEPEST = 80

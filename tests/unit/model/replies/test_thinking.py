@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from communitree_workers.model.thinking import ELEMENTS, END_MARKS, MARKS, WRAPPERS, Ear, spoken
+from communitree_workers.model.replies.thinking import ELEMENTS, END_MARKS, MARKS, WRAPPERS, Ear, spoken
 
 ANSWER = "The harbour was built in 1931. [Data: Reports (1)]\n\nIt is deep."
 DRAFT = 'The user wants themes. Draft: {"points": [{"description": "DRAFT", "score": 99}]}. No, wrong.'

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from communitree_workers.model.endings import UNNAMED, Ending, ending, named
+from communitree_workers.model.replies.endings import UNNAMED, Ending, ending, named
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pydantic import SecretStr
 
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import ModelSettings
-from communitree_workers.model.endpoint import Endpoint, chat_url
+from communitree_workers.model.endpoints.endpoint import Endpoint, chat_url
 
 KEY = "sk-verysecretkey-1234567890"
 

@@ -4,7 +4,7 @@ import pytest
 
 from communitree_shared.contract.results import Usage
 from communitree_shared.settings import ModelSettings
-from communitree_workers.model.prices import price_known, usd
+from communitree_workers.model.endpoints.prices import price_known, usd
 
 USAGE = Usage(calls=1, prompt_tokens=1_000_000, provider_cached_tokens=400_000, output_tokens=100_000)
 

@@ -1,0 +1,1 @@
+"""What a model said: its thinking off, its ending known, its JSON read."""
