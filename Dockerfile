@@ -25,6 +25,11 @@ COPY producer producer
 COPY workers workers
 RUN pip install --constraint constraints.txt '.[workers,documents]' cryptography
 
+# Both for a root that cannot be written: the vocabulary that tokens are counted with, a folder for temporary files.
+ENV TIKTOKEN_CACHE_DIR=/usr/local/share/communitree/tiktoken
+RUN python -c "from communitree_shared import tokens; tokens.encoding()" \
+    && install --directory --owner=communitree --group=communitree --mode=0700 /scratch
+
 USER communitree
 WORKDIR /home/communitree
 # Worker containers stop on SIGTERM after what runs has ended (see stop_grace_period in docker-compose.yml).
