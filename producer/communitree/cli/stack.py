@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -62,8 +62,25 @@ def worker(
             help="`models` (waits for endpoints), `cpu` (computes), or single queues. (default: models)",
         ),
     ] = None,
-) -> None:
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Run none: exit with 0 if the worker of this host or container lives (that of each QUEUE, if any "
+            "is named), else with 1.",
+        ),
+    ] = False,
+) -> int:
     """Run one more worker process, until Ctrl-C: for the running stack, or for servers of your own."""
+    if check:
+        from communitree.cli.check import check as alive
+
+        return alive(queues or [])
+    return _serve(queues or [])
+
+
+def _serve(queues: list[str]) -> NoReturn:
+    """Become a worker."""
     from communitree.embedded.discover import discover
     from communitree_shared.settings import Settings
 
@@ -78,7 +95,7 @@ def worker(
             "COMMUNITREE_S3_SECRET_KEY": settings.s3_secret_key.get_secret_value(),
             "COMMUNITREE_S3_BUCKET": settings.s3_bucket,
         }
-    words = [sys.executable, "-P", "-m", "communitree_workers", "worker", *(queues or [])]
+    words = [sys.executable, "-P", "-m", "communitree_workers", "worker", *queues]
     os.execve(sys.executable, words, environment)
 
 

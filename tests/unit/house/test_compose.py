@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def merged(*names: str) -> dict[str, Any]:
                     if isinstance(value, dict):
                         old[field] = {**old.get(field, {}), **value}
                     elif field == "volumes":
-                        targets = {v.split(":")[1]: v for v in [*old.get(field, []), *value]}
+                        targets = {v.split(":")[:2][-1]: v for v in [*old.get(field, []), *value]}
                         old[field] = list(targets.values())
                     else:
                         old[field] = value
@@ -87,7 +88,8 @@ def test_each_stage_can_be_scaled_by_its_name(names: tuple[str, ...]) -> None:
 @STACKS
 def test_every_setting_exists(names: tuple[str, ...]) -> None:
     for name, service in merged(*names)["services"].items():
-        ours = {key for key in service.get("environment", {}) if key.startswith("COMMUNITREE_")}
+        given = {key for key in service.get("environment", {}) if key.startswith("COMMUNITREE_")}
+        ours = {key.removesuffix("_FILE") for key in given}
         assert ours <= variables(), name
         if name in workers(merged(*names)):
             needed = {"REDIS_URL", "S3_ENDPOINT", "S3_ACCESS_KEY", "S3_SECRET_KEY", "S3_BUCKET"}
@@ -97,7 +99,7 @@ def test_every_setting_exists(names: tuple[str, ...]) -> None:
 def test_every_variable_of_the_example_exists_and_is_complete() -> None:
     text = (ROOT / ".env.example").read_text()
     named = set(re.findall(r"^#?([A-Z][A-Z0-9_]+)=", text, re.MULTILINE))
-    assert {n for n in named if n.startswith("COMMUNITREE_")} <= variables()
+    assert {n.removesuffix("_FILE") for n in named if n.startswith("COMMUNITREE_")} <= variables()
     used = {m[0] for name in (BASE, SEAWEED) for m in VARIABLE.findall((ROOT / name).read_text())}
     assert used <= set(re.findall(r"^([A-Z][A-Z0-9_]+)=", text, re.MULTILINE))
 
@@ -109,13 +111,63 @@ def test_no_password_stands_in_the_files(name: str) -> None:
             return [p for k, v in value.items() for p in walk(v, f"{path}.{k}")]
         if isinstance(value, list):
             return [p for v in value for p in walk(v, path)]
-        secret = re.search(r"(PASSWORD|SECRET|_KEY|AUTH)$", path.rsplit(".", 1)[-1])
-        a_file = str(value).startswith("/tls/")
-        return [path] if secret and not a_file and not VARIABLE.fullmatch(str(value)) else []
+        secret = re.search(r"(PASSWORD|SECRET|_KEY|AUTH|REDIS_URL)(_FILE)?$", path.rsplit(".", 1)[-1])
+        return [path] if secret and not str(value).startswith(("/tls/", "/run/secrets/")) else []
 
     assert not walk(load(name))
-    command = load(name)["services"].get("valkey", {}).get("command", ["--requirepass", "${X}"])
-    assert VARIABLE.fullmatch(command[command.index("--requirepass") + 1])
+    assert not re.search(r"\$\{[A-Z0-9_]*(PASSWORD|KEY|SECRET)", (ROOT / name).read_text())
+
+
+def test_each_secret_is_a_file_that_make_secrets_makes_and_that_its_users_name(tmp_path: Path) -> None:
+    made = subprocess.run(["make", "-s", "-f", ROOT / "Makefile", "secrets"], cwd=tmp_path, check=True)
+    assert made.returncode == 0
+    folder = tmp_path / "secrets"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    assert all(path.stat().st_mode & 0o777 == 0o644 for path in folder.iterdir())
+    assert before["redis_url"] == f"redis://:{before['valkey_password']}@valkey:6379/0"
+    assert all(
+        re.fullmatch("[0-9a-f]{20,48}", before[n]) for n in ("valkey_password", "s3_access_key", "s3_secret_key")
+    )
+    subprocess.run(["make", "-s", "-f", ROOT / "Makefile", "secrets"], cwd=tmp_path, check=True)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before, "passwords in use are kept"
+
+    compose = merged(BASE, SEAWEED)
+    assert {name: where["file"] for name, where in compose["secrets"].items()} == {n: f"./secrets/{n}" for n in before}
+    for name, service in compose["services"].items():
+        named = set(re.findall(r"/run/secrets/(\w+)", str(service)))
+        assert named <= set(service.get("secrets", [])), name
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert "secrets/" in ignored
+
+
+@STACKS
+def test_containers_have_limits_and_no_rights(names: tuple[str, ...]) -> None:
+    services = merged(*names)["services"]
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"], name
+        # the frozen images of MinIO were not tried with it
+        assert service.get("read_only") or (name == "s3" and names == (BASE,)), name
+        if name != "certificate":  # it ends at once
+            assert service["cpus"], name
+            assert service["logging"]["options"] == {"max-size": "10m", "max-file": "5"}, name
+    assert [name for name, service in services.items() if service.get("cap_add")] == (
+        ["s3"] if SEAWEED in names else []
+    )
+
+
+@STACKS
+def test_each_worker_is_probed_and_writes_only_where_it_may(names: tuple[str, ...]) -> None:
+    user = re.search(r"useradd --create-home --uid (\d+) communitree", (ROOT / "Dockerfile").read_text())
+    assert user
+    for name in workers(merged(*names)):
+        service = merged(*names)["services"][name]
+        assert service["healthcheck"]["test"] == ["CMD", "communitree", "worker", "--check"], name
+        homes = [entry for entry in service["tmpfs"] if entry.startswith(service["environment"]["COMMUNITREE_HOME"])]
+        assert f"uid={user[1]}" in homes[0]
+        assert service["volumes"] == [service["environment"]["TMPDIR"]]
 
 
 @STACKS
@@ -154,12 +206,14 @@ def test_the_inner_ports_of_seaweedfs_want_a_certificate() -> None:
     assert not [name for name in others if "/tls" in str(merged(BASE, SEAWEED)["services"][name])]
     # the image that runs it has what makes a certificate
     lines = (ROOT / "Dockerfile").read_text().splitlines()
-    assert [line.split()[-1] for line in lines if line.startswith("RUN pip install")] == ["cryptography"]
+    assert [line.split()[-2:] for line in lines if line.startswith("RUN pip install")] == [
+        ["'.[workers,documents]'", "cryptography"]
+    ]
 
 
 def test_the_queue_is_durable_and_never_evicted() -> None:
     command = load(BASE)["services"]["valkey"]["command"]
-    options = dict(zip(command[1::2], command[2::2], strict=True))
+    options = dict(zip(command[::2], command[1::2], strict=True))
     assert options["--appendonly"] == "yes"
     assert options["--maxmemory-policy"] == "noeviction"
 

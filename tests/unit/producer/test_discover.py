@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from communitree.embedded.discover import describe, discover
 from communitree.embedded.home import Home, port_is_free
-from communitree.embedded.process import identity
 from communitree.embedded.servers import Endpoints
+from communitree_shared.alive import identity
 from communitree_shared.errors import InfrastructureError, StackNotRunning, UsageError
 from communitree_shared.settings import Settings
 

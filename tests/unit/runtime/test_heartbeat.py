@@ -8,8 +8,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from communitree_shared.settings import Settings
-from communitree_workers.runtime.heartbeat import Heartbeat
+from communitree_workers.runtime.heartbeat import DEAD_AFTER, Heartbeat
 
 ARGS = [{"tenant": "t", "job": "j", "stage": "map", "units": [{"id": "u"}]}]
 
@@ -72,3 +74,18 @@ def test_no_time_passes_between_the_last_beat_of_the_loop_and_the_first_beside_i
     assert timer.cancelled.is_set()
     assert ledger.beaten.wait(10)
     heart.inside(timer)  # ends the thread
+
+
+def test_a_heart_is_sound_until_it_has_been_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("communitree_workers.runtime.heartbeat.time.monotonic", lambda: now[0])
+    heart = heartbeat(Ledger(), dict)
+    now[0] += 10 * DEAD_AFTER
+    assert heart.sound, "it has not begun: the worker waits for its servers"
+    heart.beat()
+    now[0] += DEAD_AFTER - 1
+    assert heart.sound
+    now[0] += 2
+    assert not heart.sound
+    heart.beat()
+    assert heart.sound

@@ -81,6 +81,7 @@ class Worker:
         self.handlers = handlers
         self._runner: Runner | None = None
         self._runner_lock = threading.Lock()
+        self._main: Main | None = None
 
     def runner(self) -> Runner:
         """Return this process's runner; a forked child makes its own connections."""
@@ -96,6 +97,10 @@ class Worker:
     def direct(self) -> dict[str, Any]:
         """Return the messages in work that did not come from the broker, by job and stage."""
         return dict(self._runner.direct) if self._runner is not None and self.kind == "models" else {}
+
+    def sound(self) -> bool:
+        """Return whether the main process does its work: its heart beats, or it is still starting."""
+        return self._main is None or self._main.heartbeat.sound
 
     def run(self) -> int:
         """Serve until told to stop (SIGTERM: what runs is finished first); return 0 then, 1 where it ends otherwise.
@@ -114,7 +119,7 @@ class Worker:
         # Used from the worker's own loop, which must not be held up: it never waits for a Redis that is away.
         ledger = Ledger(client, patience=0)
         ledger.token = self.token
-        main = Main(self, ledger)
+        self._main = main = Main(self, ledger)
         main.install(app)
         slots = self.settings.model_slots if self.kind == "models" else self.settings.cpu_slots
         pool = "threads" if self.kind == "models" else "prefork"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,9 @@ HUNG_AFTER = 120.0
 
 #: And so is one that runs longer than this, deadline or not.
 LONGEST = 2 * 3600.0
+
+#: After a first beat, so long a silence (seconds) means that the main process hangs: no Redis holds a beat so long.
+DEAD_AFTER = 300.0
 
 
 def deadline_of(args: Any) -> float:
@@ -65,6 +69,12 @@ class Heartbeat:
         self._timer: Any = None
         self._in_loop = threading.Event()
         self._started: dict[str, float] = {}
+        self._beaten = math.inf
+
+    @property
+    def sound(self) -> bool:
+        """Whether it beats, or has not begun to."""
+        return time.monotonic() - self._beaten < DEAD_AFTER
 
     def inside(self, timer: Any) -> None:
         """Beat now, and from here on by the loop's timer."""
@@ -87,6 +97,7 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Mark what was taken from the broker, begun or not, and renew the leases of what runs."""
+        self._beaten = time.monotonic()
         clock.sync(self.ledger.redis)
         crash.acting("heartbeat")
         try:
