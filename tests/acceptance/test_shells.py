@@ -126,3 +126,38 @@ def test_one_text_that_a_filter_refuses_does_not_keep_the_rest(stack: Stack, pro
     assert [(group["cause"], group["count"]) for group in made["failures"]] == [("content_refused", 1)]
     assert version(stack, "filter") == made["version"]
     provider.reset(habit="", habit_kinds=[])
+
+
+def test_a_cut_report_keeps_its_whole_findings_and_is_written_anew_next_time(
+    stack: Stack, provider: Provider, letters: Path
+) -> None:
+    provider.reset(habit="filtered", habit_kinds=["report"])
+    index(stack, 3, letters, "cut")
+    provider.reset(habit="", habit_kinds=[], cut_rate=1.0)  # and so is what goes on with a report
+    cut = index(stack, 3, letters, "cut")
+    assert (cut["reports"]["generated"], cut["llm"]["by_stage"]["report"]["calls"]) == (1, 2)
+    (told,) = cut["warnings"]
+    assert "cut: it ended with 'length'" in told
+    report = stack.call_json("report", "cut", "0")
+    found = len(report["findings"])
+    assert report["cause"].startswith(f"{found} finding"), report["cause"]
+    assert report["generated_by"] == "fake"
+    provider.reset(cut_rate=0.0)
+    whole = index(stack, 0, letters, "cut")
+    assert (whole["status"], whole["reports"]["reused"]) == ("published", 0)
+    assert len(stack.call_json("report", "cut", "0")["findings"]) >= found
+
+
+def test_one_refused_half_of_a_text_costs_that_half_and_is_named(
+    stack: Stack, provider: Provider, letters: Path
+) -> None:
+    (letters / "4.txt").write_text((letters / "0.txt").read_text() + " " * 3 + "The Forbidden Ledger lay there. ")
+    provider.reset(habit="filtered", habit_kinds=["extract"], habit_match="Forbidden Ledger")
+    made = index(stack, 3, letters, "half")
+    (group,) = made["failures"]
+    assert (group["cause"], group["count"]) == ("content_refused", 1)
+    assert group["examples"][0].startswith("4.txt, text unit ")
+    assert any(w.startswith("1 part of a text unit gave nothing") for w in made["warnings"])
+    provider.reset(habit="", habit_kinds=[], habit_match="")
+    index(stack, 3, letters, "half")
+    assert "extract" not in provider.stats()["kinds"], "what a filter refuses is not asked again"

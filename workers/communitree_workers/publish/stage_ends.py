@@ -68,9 +68,22 @@ def stage_ends(
     if written:
         outcomes = {unit: o for unit, o in outcomes_of(context, "report").items() if unit in written}
         titles = {unit: reports[written[unit]].title for unit in _failed(outcomes)}
-        missing = sum(1 for community in written.values() if reports[community].cause)
+        missing = sum(1 for community in written.values() if reports[community].generated_by == EXTRACTIVE)
         ends.append(_end("report", len(written), outcomes, titles, missing))
     return ends
+
+
+def holes(context: UnitContext, tables: io.Tables, extraction: Extraction) -> list[Failures]:
+    """Return the parts of text units that gave nothing in this job although the rest did, by cause."""
+    told = {unit: outcome["holes"] for unit, outcome in outcomes_of(context, "extract").items() if "holes" in outcome}
+    names = _text_units(tables, {unit: row for row, unit in enumerate(extraction.units) if unit in told})
+    parts = {
+        f"{names[unit]}, characters {hole['start']}–{hole['end']}": {"ok": False, **hole}
+        for unit, found in told.items()
+        for hole in found
+        if unit in names
+    }
+    return Failures.grouped("extract", parts)
 
 
 def _failed(outcomes: Outcomes) -> list[str]:

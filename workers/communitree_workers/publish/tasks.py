@@ -33,7 +33,7 @@ from communitree_workers.publish.needs import needs
 from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.publish.shortfall import StageEnd, worse
-from communitree_workers.publish.stage_ends import outcomes_of, stage_ends
+from communitree_workers.publish.stage_ends import holes, outcomes_of, stage_ends
 from communitree_workers.query.view.building import build_view
 from communitree_workers.query.view.stored import VIEW
 from communitree_workers.report.records import Report
@@ -180,7 +180,7 @@ def _result(
             causes[row["cause"]] = causes.get(row["cause"], 0) + 1
     kinds = {"extract": ("extract", "describe"), "report": ("report",)}
     by_stage = {stage: usage_of(outcomes_of(context, *names)) for stage, names in kinds.items()}
-    failures = [group for stage in ends for group in stage.failures]
+    failures = [group for stage in ends for group in stage.failures] + holes(context, tables, extraction)
     warnings = [*extraction.warnings, *tree.warnings]
     warnings += [f"{n} × {cause}" for cause, n in sorted(causes.items(), key=lambda c: (-c[1], c[0]))]
     if extraction.failed:
@@ -188,7 +188,7 @@ def _result(
     warnings += [group.line() for group in failures if group.stage != "report"]  # those stand with their reports
     return IndexResult(
         job_id=message.job,
-        status="partial" if causes or extraction.failed else "published",
+        status="partial" if causes or extraction.failed or extraction.merge.get("holes") else "published",
         corpus=request.corpus,
         version=request.version,
         counts=IndexCounts(
