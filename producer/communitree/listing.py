@@ -8,7 +8,7 @@ from typing import Any
 from communitree.events import past
 from communitree.outcome import as_error
 from communitree_shared.contract.job_views import JobRow, JobView
-from communitree_shared.contract.results import Usage
+from communitree_shared.contract.results import Failures, Usage
 from communitree_shared.errors import UsageError
 from communitree_shared.ledger.jobs import ENDED, Jobs
 from communitree_shared.redis_server import rediskeys as rk
@@ -83,10 +83,20 @@ def view(jobs: Jobs, job: str) -> JobView:
         llm=Usage.model_validate(told) if told else None,
         **_times(record),
         progress={"stages": progress},
+        failures=_failures(jobs, job, stages, result),
         waits=waits(jobs, job) if state in {"queued", "running"} else None,
         error=as_error(None, record, f"Job {job} is {state}.").as_json() if failed else None,
         events=[event.as_json() for event in past(jobs, job)],
     )
+
+
+def _failures(jobs: Jobs, job: str, stages: dict[str, dict[str, str]], result: dict[str, Any]) -> list[Failures]:
+    """Return a job's failed units by cause: as its result has them, or, while there is none, as the ledger does."""
+    if "failures" in result:
+        return [Failures.model_validate(group) for group in result["failures"]]
+    some = [name for name, stage in stages.items() if stage.get("failed", "0") != "0"]
+    found = ((name, jobs.ledger.outcomes(jobs.tenant, job, name)) for name in sorted(some))
+    return [group for name, outcomes in found for group in Failures.grouped(name, outcomes)]
 
 
 def _times(record: dict[str, str]) -> dict[str, float]:

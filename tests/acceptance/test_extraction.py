@@ -60,7 +60,7 @@ def table(stack: Stack, corpus: str, name: str, folder: Path) -> list[dict[str, 
 def test_each_loss_is_counted_and_its_text_is_held(
     stack: Stack, provider: Provider, people: Path, tmp_path: Path
 ) -> None:
-    provider.reset(error_rate=0.05, rate_429=0.05, malformed_rate=0.25, refused_text="Forbidden Ledger")
+    provider.reset(error_rate=0.05, rate_429=0.05, malformed_rate=0.25, refused_text=r"in year 7\b")
     few_tokens = ("--max-description-tokens", "60")
     first = index(stack, str(people), "--corpus", "people", "--claims", "--max-gleanings", "2", *few_tokens)
     assert first["status"] == "partial"

@@ -40,6 +40,9 @@ FLAGS = Flags(
         "reset_settings": "Start from the defaults, not from the settings that earlier jobs gave this corpus.",
         "budget_usd": "Call models for so much money (USD) at most; the rest is made without.",
         "budget_tokens": "Call models with so many tokens at most; the rest is made without.",
+        "max_failed": "Share of a stage's model units that may fail; above it (and above 2), a better version stays "
+        "published.",
+        "publish_anyway": "Publish although the model did not succeed; the result says what is missing.",
         "read.chunk_overlap": "Tokens that neighbouring text units share.",
         "read.chunking": "Cut at tokens, or at the ends of sentences.",
         "read.encoding_model": "The encoding that counts tokens.",

@@ -97,6 +97,7 @@ def job_parts(view: JobView, *, with_events: bool = False) -> list[RenderableTyp
         table.add_row(stage["stage"], stage["state"], f"{done:,}/{total:,}", f"{failed:,}")
     if table.row_count:
         parts.append(table)
+    parts += [Text(f"! {group.line()}", "yellow") for group in view.failures]
     if view.waits:
         parts.append(
             Text(f"! it waits: {view.waits.get('message', '')} {view.waits.get('hint', '')}".rstrip(), "yellow")

@@ -42,7 +42,8 @@ def report_parts(report: dict[str, Any]) -> list[RenderableType]:
     if report.get("text_units"):
         parts.append(Text(f"text units, for `communitree source`: {listed(report['text_units'], 5)}", "dim"))
     if report.get("cause"):
-        parts.append(Text(f"! fallback: {report['cause']}", "yellow"))
+        kind = "fallback: " if report.get("generated_by") == "extractive" else ""
+        parts.append(Text(f"! {kind}{report['cause']}", "yellow"))
     return parts
 
 

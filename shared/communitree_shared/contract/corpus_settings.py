@@ -16,7 +16,7 @@ Nested = dict[str, Any]
 #: Choices about one job, by path; a section's name stands for all of it.
 OF_ONE_JOB = frozenset(
     (
-        *("graph", "plan_only", "budget_usd", "budget_tokens", "reset_settings"),
+        *("graph", "plan_only", "budget_usd", "budget_tokens", "reset_settings", "publish_anyway"),
         *("read.limit", "read.strict", "cluster.recluster"),
     )
 )
@@ -42,6 +42,7 @@ _REDONE: dict[str, tuple[str, ...]] = {
     "prompts.report": (_REPORTS,),
     "models.extract": (_EXTRACTION, _TREE, _REPORTS),
     "models.report": (_REPORTS,),
+    "max_failed": (),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from communitree_shared.contract.results import Usage
+from communitree_shared.contract.results import Failures, Usage
 
 
 class JobRow(BaseModel):
@@ -28,10 +28,12 @@ class JobView(JobRow):
     """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now.
 
     `question`: whole, once the job has ended. `llm`: what an ended job took; None: it has no result, or is a plan.
+    `failures`: units that failed so far, by stage and cause.
     """
 
     llm: Usage | None = None
     progress: dict[str, Any] = {}
     waits: dict[str, Any] | None = None
+    failures: list[Failures] = []
     error: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []

@@ -107,6 +107,8 @@ class IndexOptions(_Options):
     reset_settings: bool = Field(False, description="start from the defaults, not from the settings of the corpus")
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    max_failed: float = Field(0.05, ge=0, le=1, description="share of a stage's model units that may fail")
+    publish_anyway: bool = Field(False, description="publish although the model did not succeed")
     plan_only: bool = Field(False, description="end with an IndexPlan: no model is called, nothing is published")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -298,12 +300,65 @@ class IndexSeconds(_Result):
     total: float = 0.0
 
 
+#: Digits of a cause: a count or an id does not make it another one.
+_DIGITS = re.compile(r"\d+")
+_EXAMPLES = 3
+
+
+class Failures(_Result):
+    """Units of one stage that failed for one cause. `cause`: its code; `message` and `hint`: of the first of them.
+
+    `examples`: the first few by name: a document and the number of its text unit, the title of a community, or an id.
+    """
+
+    stage: str
+    cause: str
+    message: str
+    hint: str = ""
+    count: int = 0
+    examples: list[str] = []
+
+    def line(self) -> str:
+        """Return it as one line: how often, where, why, for example what."""
+        return f"{self.count:,} × {self.stage}: {self.message} (for example {', '.join(self.examples)})"
+
+    @classmethod
+    def grouped(
+        cls, stage: str, outcomes: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None
+    ) -> list[Self]:
+        """Return the failed among a stage's outcomes by cause, the most frequent first.
+
+        Messages that differ in their numbers alone are one cause.
+
+        Args:
+            stage: its name.
+            outcomes: by unit, as the ledger has them: `ok`, and `cause`, `message`, `hint` of those that failed.
+            names: of units, for the examples; one that has none is named by its id.
+        """
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for unit, outcome in outcomes.items():
+            if outcome.get("ok", True):
+                continue
+            cause = str(outcome.get("cause") or "failed")
+            message = str(outcome.get("message") or cause)
+            group = found.setdefault(
+                (cause, _DIGITS.sub("#", message)),
+                {"message": message, "hint": str(outcome.get("hint") or ""), "count": 0, "examples": []},
+            )
+            group["count"] += 1
+            if len(group["examples"]) < _EXAMPLES:
+                group["examples"].append((names or {}).get(unit, unit))
+        groups = [cls(stage=stage, cause=cause, **group) for (cause, _), group in found.items()]
+        return sorted(groups, key=lambda group: (-group.count, group.cause, group.message))
+
+
 class IndexResult(_Result):
     """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew;
     documents of that version that are gone, as an index replaces the whole set.
 
     `notes`: what a rule left out (hidden files), and what was done to a graph's tables as a matter of course;
-    `warnings`: what is damaged, lost, missing or was not read. `error`: why the job failed, as code, message and hint.
+    `warnings`: what is damaged, lost, missing or was not read. `failures`: units that failed, by stage and cause.
+    `error`: why the job failed, as code, message and hint.
     """
 
     job_id: str
@@ -319,6 +374,7 @@ class IndexResult(_Result):
     changes: list[str] = []
     notes: list[str] = []
     warnings: list[str] = []
+    failures: list[Failures] = []
     error: dict[str, Any] | None = None
 
 

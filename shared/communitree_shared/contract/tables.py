@@ -68,7 +68,8 @@ OWN_COLUMNS: dict[str, dict[str, str]] = {
         "covariate_ids": "list[str]",
     },
     # n_tokens, n_tokens_summary: tokens of full_content and summary; direct: mass read in the raw evidence;
-    # generated_by: model name | extractive | imported; cause: why a fallback was used, "" where it was planned;
+    # generated_by: model name | extractive | imported; cause: why a fallback was used, or of how many findings a
+    # cut reply's report is, "" where all went as planned;
     # evidence, omitted: JSON (see communitree_workers.report.evidence); block, block_tokens: the cut's
     # precomputation (rank of the weakest-link block, cumulative tokens after it)
     COMMUNITY_REPORTS: {

@@ -19,6 +19,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "1 gleaning or request for claims failed; what the text unit gave before is kept",
         "{n} gleanings or requests for claims failed; what the text units gave before is kept",
     ),
+    "holes": (
+        "1 part of a text unit gave nothing: what the model refused there, or could not end",
+        "{n} parts of text units gave nothing: what the model refused there, or could not end",
+    ),
     "loops": (
         "1 relationship of a thing with itself was left out",
         "{n} relationships of a thing with itself were left out",

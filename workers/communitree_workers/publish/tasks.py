@@ -32,6 +32,8 @@ from communitree_workers.corpus.losses import of_left_out
 from communitree_workers.publish.needs import needs
 from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
+from communitree_workers.publish.shortfall import StageEnd, worse
+from communitree_workers.publish.stage_ends import holes, outcomes_of, stage_ends
 from communitree_workers.query.view.building import build_view
 from communitree_workers.query.view.stored import VIEW
 from communitree_workers.report.records import Report
@@ -60,9 +62,10 @@ def publish(context: UnitContext) -> Outcome:
         return _published(context, request, published)
     extraction, tree = Extraction.load(store, keys, request), TreeStats.load(store, keys, request)
     tables = context.read(request.corpus, request.version, *TABLES)
+    reports: dict[int, Report] = {}
+    reused: set[int] = set()
     if extraction.kept:
         tables |= context.read(request.corpus, request.version, COMMUNITY_REPORTS)
-        reused: set[int] = set()
     else:
         reports, reused = _all_reports(context, request, options)
         made = report_table(tables[COMMUNITIES], reports, options.read.encoding_model)
@@ -77,12 +80,18 @@ def publish(context: UnitContext) -> Outcome:
             f"The new version of {request.corpus!r} breaks {len(broken)} invariants and is not published: {broken[0]}",
             hint="; ".join(broken[1:4]),
         )
-    store.put(keys.artifact(request.corpus, request.version, VIEW), build_view(tables).to_bytes())
     gone = replaced(context, request.corpus, current, tables[DOCUMENTS])
-    result = _result(context, request, tables, extraction, tree, reused, gone)
+    ends = stage_ends(context, request, tables, extraction, reports)
+    result = _result(context, request, tables, extraction, tree, reused, gone, ends)
+    before = store.find_json(keys.manifest(request.corpus, str(current["version"]))) if current else None
+    lacking = worse(ends, options.max_failed, before)
+    if lacking and not options.publish_anyway:
+        return _not_published(context, result, lacking)
+    result.warnings += [f"published anyway, although the version before lacks less of {end.line()}" for end in lacking]
+    store.put(keys.artifact(request.corpus, request.version, VIEW), build_view(tables).to_bytes())
     manifest = {
         "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
-        "settings": request.settings,
+        "settings": request.settings, "fallbacks": {end.stage: end.share for end in ends},
         "result": result.model_dump(), "tree": tree.as_json(), "extract": extraction.as_json(but={"units"}),
         "format": TABLES_FORMAT,
     }  # fmt: skip
@@ -97,6 +106,23 @@ def publish(context: UnitContext) -> Outcome:
     )
     crash.point("swap.after")
     return _published(context, request, result.model_dump())
+
+
+def _not_published(context: UnitContext, result: IndexResult, lacking: list[StageEnd]) -> Outcome:
+    """End the job as failed: `current` stays, and what its units made is found again by the job that resumes it."""
+    message = (
+        f"The model did not succeed, so that the version of {result.corpus!r} that is published stays: "
+        + "; ".join(stage.line() for stage in lacking)
+    )
+    error = {
+        "code": "model",
+        "message": message,
+        "hint": f"Put right what failed, then `communitree resume {result.job_id}` goes on with what is there; "
+        "--publish-anyway publishes a version as it is.",
+    }
+    made = result.model_copy(update={"status": "failed", "version": "", "warnings": [message, *result.warnings]})
+    end(context, "failed", {**made.model_dump(), "error": error}, message)
+    return Outcome()
 
 
 def _published(context: UnitContext, request: CorpusRequest, result: dict[str, Any]) -> Outcome:
@@ -138,6 +164,7 @@ def _result(
     tree: TreeStats,
     reused: set[int],
     gone: list[str],
+    ends: list[StageEnd],
 ) -> IndexResult:
     services, message = context.services, context.message
     reports = tables[COMMUNITY_REPORTS].select(["community", "level", "n_tokens", "generated_by", "cause"]).to_pylist()
@@ -151,22 +178,17 @@ def _result(
         tokens[str(row["level"])] = tokens.get(str(row["level"]), 0) + row["n_tokens"]
         if row["cause"] and not extraction.kept:
             causes[row["cause"]] = causes.get(row["cause"], 0) + 1
-    by_stage = {}
     kinds = {"extract": ("extract", "describe"), "report": ("report",)}
-    for stage in ("extract", "report"):
-        known = services.ledger.stage_names(message.tenant, message.job)
-        names = [n for n in known if n.split("-")[0] in kinds[stage]]
-        merged: dict[str, Any] = {}
-        for name in names:
-            merged |= services.ledger.outcomes(message.tenant, message.job, name)
-        by_stage[stage] = usage_of(merged)
+    by_stage = {stage: usage_of(outcomes_of(context, *names)) for stage, names in kinds.items()}
+    failures = [group for stage in ends for group in stage.failures] + holes(context, tables, extraction)
     warnings = [*extraction.warnings, *tree.warnings]
     warnings += [f"{n} × {cause}" for cause, n in sorted(causes.items(), key=lambda c: (-c[1], c[0]))]
     if extraction.failed:
         warnings.append(f"{extraction.failed} extraction units failed; their text is held by document entities")
+    warnings += [group.line() for group in failures if group.stage != "report"]  # those stand with their reports
     return IndexResult(
         job_id=message.job,
-        status="partial" if causes or extraction.failed else "published",
+        status="partial" if causes or extraction.failed or extraction.merge.get("holes") else "published",
         corpus=request.corpus,
         version=request.version,
         counts=IndexCounts(
@@ -194,6 +216,7 @@ def _result(
         changes=[*extraction.changes, *gone],
         notes=notes_of(request, extraction, tree),
         warnings=warnings,
+        failures=failures,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from communitree_shared.contract.messages import CorpusRequest, Unit
@@ -26,7 +27,7 @@ from communitree_shared.contract.tables import (
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply, Reply, WholeReply
 from communitree_workers.report.evidence import EvidenceBuilder, prompt
 from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import ChildReport, Evidence, Report
@@ -40,6 +41,9 @@ from communitree_workers.tables.handover import Extraction
 
 #: A level's reports by a model are spread over at least so many messages before one carries several of them.
 _MESSAGES = 64
+
+#: Units of this kind are reports that were cut.
+PART = "report_part"
 
 PUBLISH = Step("publish", "communitree.corpus.publish.v1")
 PLAN = Step("plan", "communitree.corpus.plan.v1")
@@ -144,7 +148,9 @@ async def write(context: UnitContext) -> Outcome:
     key = keys.unit(args["corpus"], "report", context.unit.id)
     store = context.services.store
     event: dict[str, Any] = {"level": args["level"]}
-    if context.attempt > 1 and await context.to_thread(store.exists, key):
+    # A part lies apart from what is whole, so that the next index asks for it again.
+    part_key = keys.unit(args["corpus"], PART, context.unit.id)
+    if context.attempt > 1 and any([await context.to_thread(store.exists, k) for k in (key, part_key)]):
         return Outcome(event={**event, "reused": 1})
     packed = keys.build(args["corpus"], args["version"], f"evidence/level-{args['level']}.bin")
     data = await context.to_thread(context.services.part, packed, args["offset"], args["length"])
@@ -159,16 +165,34 @@ async def write(context: UnitContext) -> Outcome:
         messages=prompt.messages(evidence, options.report, options.prompts),
         schema=prompt.schema(),
         json=True,
+        temperature=0.0,
         prompt_tokens=evidence.prompt_tokens,
     )
     try:
-        reply = (await context.services.models.complete("report", request, call)).whole()  # a cut report is none
-        report = parse.parse_report(reply.value if reply.value is not None else reply.text, evidence, args["model"])
+        reply = await context.services.models.complete("report", request, call)
+        if isinstance(reply, CutReply):
+            reply = await context.services.models.go_on("report", request, reply, call)
+        report = _report(reply, evidence, args["model"])
     except CommunitreeError as error:
         return failed(error, call.spent, **event)
-    await context.save(key, report.to_json())
+    await context.save(part_key if report.cause else key, report.to_json())
     event |= {"title": report.title, "tokens": call.spent.prompt_tokens + call.spent.output_tokens}
-    return Outcome(data={"usage": call.spent.model_dump()}, event=event)
+    return Outcome(data={"usage": call.spent.model_dump(), "cut": report.cause}, event=event)
+
+
+def _report(reply: Reply, evidence: Evidence, model: str) -> Report:
+    """Return the report of a reply; of a cut one, what is whole of it, with a cause that says so.
+
+    Raises:
+        OutputCut: nothing of a cut reply is whole. BadInput: there is no summary.
+    """
+    if isinstance(reply, WholeReply):
+        return parse.parse_report(reply.value if reply.value is not None else reply.text, evidence, model)
+    report = parse.parse_part(reply.held, evidence, model)
+    if report is None:
+        reply.whole()
+    found = len(report.findings)
+    return replace(report, cause=f"{found} finding{'' if found == 1 else 's'}, cut: {reply.why}")
 
 
 def gather(context: UnitContext, request: CorpusRequest, options: IndexOptions, number: int) -> dict[int, Report]:
@@ -185,9 +209,10 @@ def gather(context: UnitContext, request: CorpusRequest, options: IndexOptions, 
 
     def one(entry: dict[str, Any]) -> Report:
         evidence = Evidence.from_json(packed[entry["offset"] : entry["offset"] + entry["length"]])
-        data = services.store.find(keys.unit(request.corpus, "report", entry["unit"]))
-        if data is not None:
-            return attach(Report.from_json(data), evidence)
+        for kind in ("report", PART):
+            data = services.store.find(keys.unit(request.corpus, kind, entry["unit"]))
+            if data is not None:
+                return attach(Report.from_json(data), evidence)
         outcome = outcomes.get(entry["unit"], {})
         cause = str(outcome.get("message") or outcome.get("cause") or "lost")
         report = extractive.write_report(evidence, evidence.language, cause=cause)

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from communitree_shared.contract.options import ExtractOptions
-from communitree_shared.errors import ModelError, OutputCut
+from communitree_shared.errors import ContentRefused, ModelError, OutputCut, PromptCut
 from communitree_workers.corpus.extraction.model import (
     CLAIMS_SCHEMA,
     GRAPH_SCHEMA,
@@ -27,9 +27,11 @@ class Model:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.asked = []
+        self.went_on = []
 
-    async def __call__(self, messages, schema):
+    async def __call__(self, messages, schema, *, go_on=False):
         self.asked.append((messages, schema))
+        self.went_on.append(go_on)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -84,7 +86,55 @@ async def test_a_reply_that_is_always_cut_ends():
     model = Model(*[OutputCut("length")] * 10)
     with pytest.raises(OutputCut):
         await run(model)
-    assert len(model.asked) == 3
+    assert len(model.asked) == 4
+
+
+async def test_a_prompt_that_is_too_long_is_sent_in_halves():
+    result = await run(Model(PromptCut("read 10 of 20"), reply("Ann"), reply("Bob")), max_gleanings=0)
+    assert [e["title"] for e in result["entities"]] == ["Ann", "Bob"]
+    assert not result["part"]
+
+
+@pytest.mark.parametrize("error", [ContentRefused("A filter."), ModelError("Bad Request", unexplained=True)])
+async def test_a_refused_half_costs_that_half_alone(error):
+    model = Model(error, reply("Ann", "Bob", edges=[("Ann", "Bob")]), error)
+    result = await run(model, max_gleanings=0)
+    assert (len(result["entities"]), len(result["relationships"])) == (2, 1)
+    (hole,) = result["holes"]
+    assert (hole["start"], hole["end"]) == (len(model.asked[1][0][1]["content"]), len(TEXT))
+    assert (hole["cause"], hole["message"]) == (error.code, error.message)
+    assert result["part"] is error.unexplained, "what a filter refuses is not asked again"
+    assert (len(model.asked), result["calls"]) == (3, 3)
+
+
+async def test_a_text_that_is_refused_in_both_halves_is_refused():
+    model = Model(*[ContentRefused("A filter.")] * 3)
+    with pytest.raises(ContentRefused):
+        await run(model)
+
+
+async def test_an_endpoint_that_fails_is_not_asked_in_halves():
+    model = Model(OutputCut("length"), reply("Ann"), ModelError("Incorrect API key", status=401))
+    with pytest.raises(ModelError, match="API key"):
+        await run(model, max_gleanings=0)
+
+
+async def test_a_quarter_that_is_always_cut_leaves_the_rest_and_is_asked_again():
+    cut = OutputCut("length")
+    model = Model(cut, reply("Ann"), cut, reply("Bob"), cut)
+    result = await run(model, max_gleanings=0)
+    assert [e["title"] for e in result["entities"]] == ["Ann", "Bob"]
+    (hole,) = result["holes"]
+    assert (hole["end"], hole["end"] - hole["start"]) == (len(TEXT), len(model.asked[-1][0][1]["content"]))
+    assert result["part"]
+
+
+async def test_gleanings_and_claims_are_gone_on_with_and_what_lacks_them_is_asked_again():
+    model = Model(reply("Ann"), OutputCut("length"), OutputCut("length"))
+    result = await run(model, claims=True)
+    assert (result["failed_calls"], result["part"], model.went_on) == (2, True, [False, True, True])
+    whole = await run(Model(reply("Ann"), ContentRefused("A filter.")))
+    assert (whole["failed_calls"], whole["part"]) == (1, False)
 
 
 async def test_claims_are_asked_with_the_entities_found():

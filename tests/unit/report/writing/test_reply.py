@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import ReportOptions
 from communitree_shared.errors import BadInput
 from communitree_workers.report.records import Evidence, Report
-from communitree_workers.report.writing.reply import NEUTRAL, parse_report
+from communitree_workers.report.writing.reply import NEUTRAL, parse_part, parse_report
 from support.reports import write_all
 from support.trees import Shape, corpus
 
@@ -176,3 +176,20 @@ def test_a_title_is_one_line_of_a_bounded_length(evidence: Evidence) -> None:
     assert (len(long.title), long.repairs) == (300, {"title_cut": 1})
     assert parse_report({**GOOD, "title": "A\x00\x1b[31m\nB"}, evidence).title == "A [31m B"
     assert parse_report({**GOOD, "title": "\x00"}, evidence).repairs == {"title_derived": 1}
+
+
+def test_the_whole_part_of_a_cut_report(evidence: Evidence) -> None:
+    findings = [{"summary": f"Finding {n}.", "explanation": f"It is {n}."} for n in range(3)]
+    held = {"title": "T", "summary": "All of it.", "rating": 6, "rating_explanation": "So.", "findings": findings}
+    part = parse_part(held, evidence, "m")
+    assert part is not None
+    assert [f.summary for f in part.findings] == ["Finding 0.", "Finding 1."], "the last one may be short"
+    assert (part.title, part.summary, part.rating, part.generated_by) == ("T", "All of it.", 6.0, "m")
+    wrapped = parse_part({"report": held}, evidence)
+    assert wrapped is not None
+    assert len(wrapped.findings) == 2
+    assert parse_part({"title": "T", "summary": "The summary itself is to"}, evidence) is None
+    assert parse_part(None, evidence) is None
+    bare = parse_part({"title": "T", "summary": "All of it.", "rating": 6}, evidence)
+    assert bare is not None
+    assert (bare.findings, bare.rating) == ([], 5.0)

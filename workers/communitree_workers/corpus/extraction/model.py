@@ -1,17 +1,18 @@
 """Entities, relationships and claims of a text unit, asked of a model.
 
 A unit's result is a JSON object: `unit`, `entities`, `relationships`, `claims` (lists of objects with the fields of
-`reply`), and counts: `lost` (rows that were damaged), `calls`, `failed_calls` (gleanings or claims that failed;
-what came before them is kept).
+`reply`), counts: `lost` (rows that were damaged), `calls`, `failed_calls` (gleanings or claims that failed;
+what came before them is kept), `holes` (stretches of the text that gave nothing, with their cause) and `part` (another
+try may give more).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from communitree_shared.contract.options import ExtractOptions
-from communitree_shared.errors import ModelError, OutputCut
+from communitree_shared.errors import ContentRefused, ContextTooLong, ModelError, OutputCut
 from communitree_workers.corpus.extraction.reply import Found, parse_claims, parse_graph
 from communitree_workers.corpus.extraction.titles import unify
 from communitree_workers.prompts import language_name, load
@@ -23,12 +24,30 @@ ASKED = ("extract", "gleaning", "claims")
 VERSION = "1"
 
 Messages = list[dict[str, str]]
-#: Sends messages, with the JSON schema of the reply where one is wanted; returns the reply's text and the JSON in it
-#: (None where there is none).
-Ask = Callable[[Messages, "dict[str, Any] | None"], Awaitable[tuple[str, Any]]]
 
-#: A reply that was cut is asked for again in halves, quarters at most; shorter text is not halved.
+
+class Ask(Protocol):
+    """Sends messages to a model."""
+
+    async def __call__(
+        self, messages: Messages, schema: dict[str, Any] | None, *, go_on: bool = False
+    ) -> tuple[str, Any]:
+        """Return the reply's text and the JSON in it (None where there is none).
+
+        Args:
+            messages: of the chat.
+            schema: the JSON schema of the reply where one is wanted.
+            go_on: a reply that was cut is asked for its rest, once.
+
+        Raises:
+            OutputCut: the reply was cut. ModelError: the call failed.
+        """
+
+
+#: A passage that gave no whole reply is asked for again in halves, quarters at most; shorter text is not halved.
 _HALVINGS = 2
+#: One that was refused, in halves only: what is refused there, too, is so for its content.
+_REFUSED_HALVINGS = 1
 _SHORTEST = 200
 
 
@@ -65,17 +84,18 @@ async def extract_unit(
     """Return the result of one text unit (a row with `id` and `text`).
 
     Raises:
-        ModelError: the first call failed. Failed gleanings and claims are counted, and what was found is kept.
+        ModelError: no part of the text gave anything. Failed gleanings and claims are counted, and what was found is
+            kept.
     """
     found = await _graph(str(row["text"]), options, language, prompts, ask, _HALVINGS)
     if options.claims and found.entities:
         messages = claim_messages(str(row["text"]), found, options, language, prompts)
         try:
-            text, value = await ask(messages, CLAIMS_SCHEMA)
+            text, value = await ask(messages, CLAIMS_SCHEMA, go_on=True)
             claims, lost = parse_claims(text, value)
             found.claims, found.lost = claims, found.lost + lost
-        except ModelError:
-            found.failed_calls += 1
+        except ModelError as error:
+            found.failed(error)
         found.calls += 1
     return {"unit": row["id"], **found.as_json()}
 
@@ -86,27 +106,50 @@ async def _graph(
     messages = graph_messages(passage, options, language, prompts)
     try:
         text, value = await ask(messages, GRAPH_SCHEMA)
-    except OutputCut:
-        if halvings == 0 or len(passage) < _SHORTEST:
+    except ModelError as error:
+        if not _halves_help(error) or halvings == 0 or len(passage) < _SHORTEST:
             raise
-        found = Found(calls=1)
-        for half in _halves(passage):
-            found.add(await _graph(half, options, language, prompts, ask, halvings - 1))
-        return found
+        left = halvings - 1 if isinstance(error, OutputCut | ContextTooLong) else min(halvings, _REFUSED_HALVINGS) - 1
+        return await _in_halves(passage, options, language, prompts, ask, left)
     found = parse_graph(text, value)
     found.calls = 1
     for _ in range(options.max_gleanings):
         messages = [*messages, {"role": "assistant", "content": text}, _user(load("gleaning", language, prompts))]
         found.calls += 1
         try:
-            text, value = await ask(messages, GRAPH_SCHEMA)
-        except ModelError:
-            found.failed_calls += 1
+            text, value = await ask(messages, GRAPH_SCHEMA, go_on=True)
+        except ModelError as error:
+            found.failed(error)
             break
         more = parse_graph(text, value)
         if not found.add(more):
             break
     return found
+
+
+async def _in_halves(
+    passage: str, options: ExtractOptions, language: str, prompts: Mapping[str, str], ask: Ask, halvings: int
+) -> Found:
+    """Return what the halves of a passage give. One that gives nothing is a hole; if both do, the error is raised."""
+    found, at, holes = Found(calls=1), 0, 0
+    for half in _halves(passage):
+        try:
+            found.add(await _graph(half, options, language, prompts, ask, halvings), at)
+        except ModelError as error:
+            holes += 1
+            # A half of which no quarter could be read shows what the model does, at the price of whole replies.
+            hopeless = halvings > 0 and isinstance(error, OutputCut | ContextTooLong) and at == 0
+            if not _halves_help(error) or holes == 2 or hopeless:
+                raise
+            found.calls += 1
+            found.add_hole(at, at + len(half), error)
+        at += len(half)
+    return found
+
+
+def _halves_help(error: ModelError) -> bool:
+    """Say whether a smaller part of a passage may be answered although the whole was not."""
+    return isinstance(error, OutputCut | ContextTooLong | ContentRefused) or error.unexplained
 
 
 def graph_messages(passage: str, options: ExtractOptions, language: str, prompts: Mapping[str, str]) -> Messages:

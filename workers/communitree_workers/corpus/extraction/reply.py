@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from communitree_shared.errors import BadInput
+from communitree_shared.errors import BadInput, ContentRefused, ModelError
 from communitree_workers.corpus.extraction.titles import unify
 from communitree_workers.model.replies.reading import parse_json
 
@@ -47,7 +47,8 @@ _NOTHING = frozenset({"", "none", "null", "n/a", "unknown", "无", "未知"})
 @dataclass
 class Found:
     """Rows of a text unit. Entities: title, type, description; relationships: source, target, description, strength;
-    claims: subject, object, type, status, start_date, end_date, description, source_text."""
+    claims: subject, object, type, status, start_date, end_date, description, source_text. `holes`: start, end
+    (characters of the text), cause and message of what gave nothing. `part`: another try may give more."""
 
     entities: list[Row] = field(default_factory=list)
     relationships: list[Row] = field(default_factory=list)
@@ -55,9 +56,24 @@ class Found:
     lost: int = 0
     calls: int = 0
     failed_calls: int = 0
+    holes: list[Row] = field(default_factory=list)
+    part: bool = False
 
-    def add(self, other: Found) -> bool:
-        """Take over another's rows that are not here yet (same titles and description); say whether there were any."""
+    def failed(self, error: ModelError) -> None:
+        """Count a call that failed where what came before it is kept."""
+        self.failed_calls += 1
+        self.part = self.part or not isinstance(error, ContentRefused)
+
+    def add_hole(self, start: int, end: int, error: ModelError) -> None:
+        """Note a stretch of the text that gave nothing."""
+        self.holes.append({"start": start, "end": end, "cause": error.code, "message": error.message})
+        self.part = self.part or not isinstance(error, ContentRefused)
+
+    def add(self, other: Found, offset: int = 0) -> bool:
+        """Take over another's rows that are not here yet (same titles and description); say whether there were any.
+
+        `offset`: of its text in this one's.
+        """
         before = len(self.entities) + len(self.relationships)
         for mine, theirs in ((self.entities, other.entities), (self.relationships, other.relationships)):
             known = {_identity(row) for row in mine}
@@ -68,6 +84,8 @@ class Found:
         self.lost += other.lost
         self.calls += other.calls
         self.failed_calls += other.failed_calls
+        self.part = self.part or other.part
+        self.holes += [{**hole, "start": hole["start"] + offset, "end": hole["end"] + offset} for hole in other.holes]
         return len(self.entities) + len(self.relationships) > before
 
     def as_json(self) -> dict[str, Any]:
@@ -80,14 +98,14 @@ def _identity(row: Row) -> tuple[str, ...]:
 
 
 def parse_graph(text: str, value: Any = None) -> Found:
-    """Return the entities and relationships of a reply. A reply without any form counts as one lost row."""
+    """Return the entities and relationships of a reply. One without any form is a lost row, to be asked again."""
     out = Found()
     if not isinstance(value, dict | list):
         if _TUPLE_MARK in text:
             return _parse_tuples(text)
         value = _json(text)
     if value is None:
-        out.lost = 1
+        out.lost, out.part = 1, True
         return out
     for kind, item in _items(
         value, {"entities": "entity", "relationships": "relationship", "relations": "relationship"}

@@ -12,8 +12,11 @@ from communitree_shared.errors import CommunitreeError, CorpusNotFound
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus.disk.stored_rows import rows_of
 from communitree_workers.corpus.extraction import builtin, model, spacy_pipeline
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
+
+#: Results of this kind of unit lack something that another try may give.
+PART = "extract_part"
 
 
 async def extract(context: UnitContext) -> Outcome:
@@ -21,7 +24,9 @@ async def extract(context: UnitContext) -> Outcome:
     args = context.args
     corpus, (_, options) = args["corpus"], await context.to_thread(context.corpus_request)
     key = context.keys.unit(corpus, "extract", context.unit.id)
-    if context.attempt > 1 and await context.to_thread(context.services.store.exists, key):
+    part_key = context.keys.unit(corpus, PART, context.unit.id)
+    there = context.services.store.exists
+    if context.attempt > 1 and any([await context.to_thread(there, k) for k in (key, part_key)]):
         return Outcome(event={"reused": 1})
     table = await context.to_thread(_text_units, context)
     if args["model"] == EXTRACTIVE:
@@ -31,19 +36,27 @@ async def extract(context: UnitContext) -> Outcome:
         return Outcome(event={"text_units": args["rows"]})
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
 
-    async def ask(messages: list[dict[str, str]], schema: dict[str, Any] | None) -> tuple[str, Any]:
-        chat = ChatRequest(messages=messages, schema=schema, json=schema is not None)
-        reply = (await context.services.models.complete("extract", chat, call)).whole()  # a cut one is read in halves
-        return reply.text, reply.value
+    async def ask(
+        messages: list[dict[str, str]], schema: dict[str, Any] | None, *, go_on: bool = False
+    ) -> tuple[str, Any]:
+        chat = ChatRequest(messages=messages, schema=schema, json=schema is not None, temperature=0.0)
+        reply = await context.services.models.complete("extract", chat, call)
+        if go_on and isinstance(reply, CutReply):
+            reply = await context.services.models.go_on("extract", chat, reply, call)
+        whole = reply.whole()  # the text of a cut one is read in halves
+        return whole.text, whole.value
 
     row = table.to_pylist()[0]
     try:
         result = await model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
     except CommunitreeError as error:
         return failed(error, call.spent)
-    await context.save(key, json.dumps(result, ensure_ascii=False, sort_keys=True).encode())
+    # A part lies apart from what is whole, so that the next index asks for it again.
+    made = json.dumps(result, ensure_ascii=False, sort_keys=True).encode()
+    await context.save(part_key if result["part"] else key, made)
     lost = result.get("lost", 0)
-    return Outcome(data={"usage": call.spent.model_dump(), "lost": lost}, event={"text_units": 1, "lost": lost})
+    data = {"usage": call.spent.model_dump(), "lost": lost, **({"holes": result["holes"]} if result["holes"] else {})}
+    return Outcome(data=data, event={"text_units": 1, "lost": lost})
 
 
 def _text_units(context: UnitContext) -> pa.Table:

@@ -62,7 +62,7 @@ def _scanned(
 ) -> tuple[dict[str, int], pa.Table]:
     """Put the rows of all results into the runs; return the notes and the claims."""
     number = {identity: n for n, identity in enumerate(text_unit_ids)}
-    notes = dict.fromkeys(("lost", "calls", "failed_calls", "unnamed_ends", "loops", "strays"), 0)
+    notes = dict.fromkeys(("lost", "calls", "failed_calls", "unnamed_ends", "loops", "strays", "holes"), 0)
     seen = np.zeros(len(number), dtype=bool)
     found, tied, claimed = _Buffer(_ENTITIES, entities), _Buffer(_EDGES, edges), _Buffer(_CLAIM_ROWS)
     for result in results:
@@ -73,6 +73,7 @@ def _scanned(
         seen[unit] = True
         for name in ("lost", "calls", "failed_calls"):
             notes[name] += int(result.get(name, 0))
+        notes["holes"] += len(result.get("holes", ()))
         _add_result(result, unit, found, tied, claimed, notes)
     found.flush()
     tied.flush()

@@ -18,9 +18,10 @@ from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus import losses
 from communitree_workers.corpus.disk.downloads import in_order
 from communitree_workers.corpus.extraction.model import describe_messages
+from communitree_workers.corpus.extraction.tasks import PART
 from communitree_workers.corpus.merging.long_descriptions import long_descriptions, with_summaries
 from communitree_workers.corpus.merging.merge import merge_compact
-from communitree_workers.model.chat import ChatRequest
+from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.prompts import load
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.tables.handover import Extraction
@@ -36,12 +37,16 @@ def merge_shards(context: UnitContext) -> Outcome:
     request, options = context.corpus_request()
     services = context.services
     found = Extraction.load(services.store, context.keys, request)
-    folder = context.keys.units(request.corpus, "extract")
+    folder, parts = (context.keys.units(request.corpus, kind) for kind in ("extract", PART))
     failed = 0
+
+    def stored(identity: str) -> bytes | None:
+        data: bytes | None = services.store.find(folder + identity)
+        return services.store.find(parts + identity) if data is None else data
 
     def shards() -> Iterator[bytes]:
         nonlocal failed
-        for data in in_order(found.units, lambda identity: services.store.find(folder + identity)):
+        for data in in_order(found.units, stored):
             if data is None:
                 failed += 1  # its text is still held, by a `document` entity
             else:
@@ -103,11 +108,14 @@ async def describe(context: UnitContext) -> Outcome:
     )
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
     try:
-        reply = (await context.services.models.complete("extract", ChatRequest(messages=messages), call)).whole()
+        chat = ChatRequest(messages=messages, temperature=0.0)
+        reply = await context.services.models.complete("extract", chat, call)
+        if isinstance(reply, CutReply):
+            reply = await context.services.models.go_on("extract", chat, reply, call)
+        text = reply.whole().text.strip()
     except CommunitreeError as error:
         return failed(error, call.spent)
-    if reply.text.strip():
-        await context.save(key, reply.text.strip().encode())
+    await context.save(key, text.encode())
     return Outcome(data={"usage": call.spent.model_dump()})
 
 

@@ -106,6 +106,30 @@ def parse_report(value: Any, evidence: Evidence, generated_by: str = "") -> Repo
     return attach(report, evidence)
 
 
+def parse_part(held: Any, evidence: Evidence, generated_by: str = "") -> Report | None:
+    """Return the report in what could be read of a reply that was cut, without its last member, which may be short.
+
+    Findings before the last one are whole; the report has all of its summary, or there is none: then None.
+    """
+    try:
+        return parse_report(_without_last(held), evidence, generated_by)
+    except BadInput:
+        return None
+
+
+def _without_last(value: Any) -> Any:
+    """Return a read value without the text it ends with, and without what that text is a part of in a list."""
+    if isinstance(value, dict) and value:
+        *_, last = value
+        kept = {key: inner for key, inner in value.items() if key != last}
+        inner = _without_last(value[last]) if isinstance(value[last], dict | list) else None
+        return kept | {last: inner} if inner else kept
+    if isinstance(value, list) and value:
+        nested = isinstance(value[-1], dict) and _has(value[-1], _SUMMARY) and _has(value[-1], _LISTS)
+        return [*value[:-1], _without_last(value[-1])] if nested else value[:-1]
+    return {}
+
+
 def _body(value: Any, repairs: Counter[str]) -> Mapping[str, Any]:
     """Unwrap `[{…}]`, `{"report": {…}}` and Markdown down to the object that holds the report."""
     if isinstance(value, str):
