@@ -81,6 +81,7 @@ def view(jobs: Jobs, job: str) -> JobView:
         corpus=record.get("corpus", ""),
         question=str(result.get("question") or record.get("question", "")),
         llm=Usage.model_validate(told) if told else None,
+        models=json.loads(record.get("models", "{}")),
         **_times(record),
         progress={"stages": progress},
         waits=waits(jobs, job) if state in {"queued", "running"} else None,
