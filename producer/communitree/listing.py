@@ -81,6 +81,7 @@ def view(jobs: Jobs, job: str) -> JobView:
         corpus=record.get("corpus", ""),
         question=str(result.get("question") or record.get("question", "")),
         llm=Usage.model_validate(told) if told else None,
+        models=json.loads(record.get("models", "{}")),
         **_times(record),
         progress={"stages": progress},
         failures=_failures(jobs, job, stages, result),

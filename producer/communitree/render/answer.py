@@ -21,6 +21,7 @@ from communitree_shared.visible import visible
 _STYLES = {"answered": "green", "no_data": "yellow", "partial": "yellow", "failed": "red", "cancelled": "red"}
 
 _CITATIONS_SHOWN = 20
+_UNREAD_SHOWN = 5
 
 #: Kinds that a citation may name; another is shown as it is.
 _KINDS = ("reports", "sources", "entities", "relationships", "claims")
@@ -77,7 +78,9 @@ def account_lines(account: Account, zh: bool) -> list[Text]:
         cite
         + (say("silent", zh, ids=_ids(reports.silent, zh)) if reports.silent else "")
         + (say("unread", zh, ids=_ids(reports.unread, zh)) if reports.unread else ""),
+        *(say("unread.because", zh, id=row.report, cause=row.cause) for row in reports.unread_because[:_UNREAD_SHOWN]),
         _called(account, zh),
+        *_endings(account, zh),
     ]
     return [*(Text(line, "dim") for line in lines), *(Text(f"! {w}", "yellow") for w in account.warnings)]
 
@@ -91,6 +94,12 @@ def _called(account: Account, zh: bool) -> str:
             cached=llm.cached, tokens=llm.prompt_tokens + llm.output_tokens, usd=_money(llm.usd, zh), time=time,
         )  # fmt: skip
     return say("calls.none", zh, models=say("calls.none_by", zh, models=models) if models else "", time=time)
+
+
+def _endings(account: Account, zh: bool) -> list[str]:
+    """Return a line on how model replies ended that did not end as they should, where there were such."""
+    ended = [say("ending", zh, name=name, n=n) for name, n in account.llm.endings.items()]
+    return [say("endings", zh, inner=say("comma", zh).join(ended))] if ended else []
 
 
 def selection_lines(selection: Selection, zh: bool, units: int | None = None, *, partly: bool = False) -> list[str]:

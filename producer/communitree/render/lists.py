@@ -88,6 +88,8 @@ def job_parts(view: JobView, *, with_events: bool = False) -> list[RenderableTyp
     told += [f"{plural(view.llm.calls, 'model call')}, {money(view.llm.usd)}"] if view.llm else []
     if told:
         parts.append(Text(", ".join(told), "dim"))
+    if view.models:
+        parts.append(Text("planned with " + ", ".join(f"{stage}: {m}" for stage, m in view.models.items()), "dim"))
     table = Table("stage", "state", "done", "failed")
     ended = view.status in _GOOD
     for stage in view.progress.get("stages", []):

@@ -91,7 +91,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "要点引用了 {n:,} 个文本单元中的 {cited:,} 个",
     ),
     "silent": ("; silent (no point cites them): {ids}", "；没有要点引用的：{ids}"),
-    "unread": ("; not read (their batch failed): {ids}", "；所在批次失败而未读的：{ids}"),
+    "unread": ("; not read: {ids}", "；未能读取的：{ids}"),
+    "unread.because": ("report {id}: {cause}", "报告 {id}：{cause}"),
+    "endings": ("replies that did not end as they should: {inner}", "未正常结束的回复：{inner}"),
+    "ending": ("{name} {n:,}", "{name} {n:,} 次"),
     "calls": (
         "{calls:call|calls}{models}, {cached:,} from cache, {tokens:,} tokens, {usd}; {time}",
         "模型调用 {calls:,} 次{models}，取自缓存 {cached:,} 次，{tokens:,} 个词元，{usd}；{time}",

@@ -27,11 +27,13 @@ class JobRow(BaseModel):
 class JobView(JobRow):
     """The state of a job and what has happened to it. `waits`: message and hint, where a server is away just now.
 
-    `question`: whole, once the job has ended. `llm`: what an ended job took; None: it has no result, or is a plan.
+    `models`: those of each stage that a question was planned with. `question`: whole, once the job has ended. `llm`:
+    what an ended job took; None: it has no result, or is a plan.
     `failures`: units that failed so far, by stage and cause.
     """
 
     llm: Usage | None = None
+    models: dict[str, str] = {}
     progress: dict[str, Any] = {}
     waits: dict[str, Any] | None = None
     failures: list[Failures] = []

@@ -107,13 +107,25 @@ class Coverage(_Result):
     text_units_read: float = 0.0
 
 
+class UnreadReport(_Result):
+    """A report that could not be read, or not whole, in a batch that answered: too long for the model, refused …"""
+
+    report: int
+    cause: str = ""
+
+
 class ReportsAccount(_Result):
-    """cited + silent + unread = selected. `silent`: read, but no point cites them; `unread`: their batch failed."""
+    """cited + silent + unread = selected. `silent`: read, but no point cites them; `unread`: they could not be read.
+
+    `unread_because`: those with a cause of their own; the others' batches failed. A report of which only a part could
+    not be read may be cited, too.
+    """
 
     selected: int = 0
     cited: int = 0
     silent: list[int] = []
     unread: list[int] = []
+    unread_because: list[UnreadReport] = []
 
 
 class BatchesAccount(_Result):
@@ -196,7 +208,7 @@ class QuerySeconds(_Result):
 
 
 class QuerySettings(_Result):
-    """What the answer was made with."""
+    """What the answer was made with. `models`: by stage."""
 
     models: dict[str, str] = {}
     prompts: dict[str, str] = {}

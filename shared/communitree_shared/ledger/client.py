@@ -130,6 +130,17 @@ class Ledger(QueryLedger):
 
         self._call(update)
 
+    def first(self, tenant: str, job: str, what: str, unit: str) -> bool:
+        """Say whether a unit is the first of an open job to claim something; it stays so when it is tried again."""
+        key = rk.job(tenant, job)
+
+        def claim() -> bool:
+            if not self.redis.exists(key):
+                return False
+            return bool(self.redis.hsetnx(key, what, unit)) or self.redis.hget(key, what) == unit
+
+        return self._call(claim)
+
     def jobs(self, tenant: str, limit: int = 100) -> list[str]:
         """Return the newest jobs of a tenant."""
         return self._call(lambda: list(self.redis.zrevrange(rk.jobs(tenant), 0, limit - 1)))  # type: ignore[arg-type]

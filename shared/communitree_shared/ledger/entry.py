@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from communitree_shared.contract.messages import CorpusRequest, LookRequest, QueryRequest
@@ -51,8 +52,11 @@ def dumped(request: Request) -> str:
     return json.dumps(request.model_dump(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def entry(tenant: str, request: Request, submitted: float, correlation_id: str = "") -> Entry:
-    """Return what the ledger is told of a request that was submitted at `submitted` (unix seconds)."""
+def entry(tenant: str, request: Request, submitted: float, correlation_id: str = "", models: str = "") -> Entry:
+    """Return what the ledger is told of a request that was submitted at `submitted` (unix seconds).
+
+    `models`: those that workers had then (`models_text`), for a question.
+    """
     record = {
         "kind": request.kind, "corpus": request.corpus, "version": request.version, "correlation_id": correlation_id,
         "on_failure": finish_spec(tenant, request.job),
@@ -70,7 +74,7 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
     options = QueryOptions.stored(request.options)
     until = submitted + options.deadline_seconds
     for_map = until - min(RESERVE, options.deadline_seconds / 5)
-    digest = question_digest(request)
+    digest = question_digest(request, models)
     record |= {
         "deadline": f"{until:.3f}", "map_deadline": f"{for_map:.3f}", "digest": digest,
         "lane": "b" if options.bulk else "i", "question": request.question[:SHOWN],
@@ -82,10 +86,19 @@ def entry(tenant: str, request: Request, submitted: float, correlation_id: str =
     )  # fmt: skip
 
 
-def question_digest(request: QueryRequest) -> str:
-    """Return what makes two questions equal: corpus, version, text and options, but not how they are worked on."""
+def models_text(models: Mapping[str, str]) -> str:
+    """Return the models of the stages that a question passes, as part of what makes two questions equal."""
+    return json.dumps({stage: models.get(stage, "") for stage in ("map", "rate", "reduce")}, ensure_ascii=False)
+
+
+def question_digest(request: QueryRequest, models: str = "") -> str:
+    """Return what makes two questions equal: corpus, version, text, options and the models (`models_text`) that answer
+    it, but not how they are worked on.
+    """
     options = {k: v for k, v in request.options.items() if k not in _OF_THE_CALLER}
-    text = json.dumps([request.corpus, request.version, request.question, options], sort_keys=True, ensure_ascii=False)
+    text = json.dumps(
+        [request.corpus, request.version, request.question, options, models], sort_keys=True, ensure_ascii=False
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 

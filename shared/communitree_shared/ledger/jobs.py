@@ -19,6 +19,7 @@ from communitree_shared.contract.again import silent_of
 from communitree_shared.contract.looks import CORPORA
 from communitree_shared.contract.messages import CorpusRequest, DocumentList, LeftOut, LookRequest, QueryRequest
 from communitree_shared.contract.options import IndexOptions, QueryOptions
+from communitree_shared.contract.own_prompts import check_prompts
 from communitree_shared.errors import (
     AdmissionRefused,
     CorpusBusy,
@@ -121,11 +122,13 @@ class Jobs:
         Options that the caller did not give by name are those of the settings (see `ask_defaults`).
 
         Raises:
-            UsageError: options go not together, or job `options.again` left nothing to read again.
+            UsageError: options go not together, a prompt lacks its placeholders, or job `options.again` left nothing to
+                read again.
             CorpusNotFound: no published version. JobNotFound: there is no job `options.again`.
             AdmissionRefused: too many jobs are open.
         """
         options = ask_defaults.complete(options, self.settings.ask)
+        check_prompts(options.prompts)
         corpus = corpus_name(corpus)
         version = version or self.current(corpus)
         if options.again:
@@ -136,7 +139,8 @@ class Jobs:
             job=job or _new_job(), corpus=corpus, version=version, question=question, options=options.model_dump()
         )
         if options.cache and not options.again:
-            known = self.ledger.value(rk.answer(self.tenant, question_digest(request)))
+            digest = question_digest(request, self._models(request))
+            known = self.ledger.value(rk.answer(self.tenant, digest))
             if known and self.store.exists(self.keys.job(str(known), "result.json")):
                 self.ledger.redis.hincrby(rk.answer_hits(self.tenant), encode_name(corpus), 1)
                 return Submitted(str(known), cached=True)
@@ -189,7 +193,7 @@ class Jobs:
             request = request.model_copy(update={"job": same, **named})
         job, now = request.job, clock.now_of(self.ledger.redis)
         request = self._kept(request)
-        told = entry(self.tenant, request, now, correlation_id)
+        told = entry(self.tenant, request, now, correlation_id, self._models(request))
         status, detail, outgoing = self.ledger.submit(
             self.tenant, job, told.record, told.first, lock=told.lock, in_flight=told.in_flight,
             deadline_ms=told.deadline_ms, limits=self._limits, request=told.request,
@@ -230,6 +234,10 @@ class Jobs:
         if self.store.put_new(key, dumped(request).encode()):
             return request
         return parse_request(self.store.find_json(key) or request.model_dump())
+
+    def _models(self, request: Request) -> str:
+        """Return the models that workers have for a question, as they say themselves."""
+        return (self.ledger.value(rk.MODELS) or "") if isinstance(request, QueryRequest) else ""
 
     def _publish(self, outgoing: list[Outgoing]) -> None:
         # Where the broker is away they stay in the outbox, and the reconciler publishes them when it is back.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import redis
 
+from communitree_shared.ledger.entry import models_text
 from communitree_shared.redis_server import rediskeys as rk
 
 T = TypeVar("T")
@@ -25,6 +26,23 @@ class QueryLedger:
     @abstractmethod
     def _call(self, action: Callable[[], T]) -> T:
         """Run a command, waiting out a Redis that is away."""
+
+    def tell_models(self, models: str) -> None:
+        """Say which models answer questions (`entry.models_text`); clients look answers up by them."""
+        self._call(lambda: self.redis.set(rk.MODELS, models))
+
+    def planned_with(self, tenant: str, job: str, models: Mapping[str, str]) -> None:
+        """Write the models of a job's stages into its record, and say that they answer questions now."""
+        key = rk.job(tenant, job)
+
+        def tell() -> None:
+            pipe = self.redis.pipeline(transaction=False)
+            pipe.set(rk.MODELS, models_text(models))
+            pipe.exists(key)
+            if pipe.execute()[1]:
+                self.redis.hset(key, "models", json.dumps(dict(models)))
+
+        self._call(tell)
 
     def keep_plan(self, tenant: str, job: str, plan: str) -> dict[str, str]:
         """Keep a query's plan (JSON) until the job's end; returns the job's record."""

@@ -20,6 +20,7 @@ WATERMARK = PREFIX + "watermark"  # hash: queue → newest publish stamp that wa
 WAITING = PREFIX + "waiting"  # hash: tenant (`*`: all) → units that have not ended, for admission
 LANES = PREFIX + "lanes"  # hash: queue → counter that gives bulk work its share
 UNWRITTEN = PREFIX + "unwritten"  # member tenant|job: ended, which the object store does not know yet; score: when
+MODELS = PREFIX + "models"  # the models that answer questions, as the worker says that began last (JSON)
 BUCKET = PREFIX + "bucket"  # the name of the bucket in which the objects of all jobs lie (see pairing.py)
 EPOCH = PREFIX + "epoch"  # rises with every reconciler tick: a lower or missing value shows lost writes
 RECONCILER = PREFIX + "reconciler"  # the lease of the one reconciler

@@ -26,6 +26,8 @@ _WORD_LIMIT = re.compile(
     r"(?:at most|no more than|不超过|limit your response length to)\D{0,12}(\d+) *(?:words|字)", re.IGNORECASE
 )
 _HEADER = re.compile(r"^id[|,].*\n", re.MULTILINE)
+#: The end of a prompt whose question stands behind the data.
+_QUESTION = re.compile(r"\n# (?:Question|问题)\n[^#]*\Z")
 _ITEM = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 #: Headings of a report prompt's tables → the names citations use.
 _KINDS = {name: name for name in ("Entities", "Relationships", "Claims", "Sources")}
@@ -167,7 +169,8 @@ def _ratings(prompt: str, key: bytes, behaviour: Behaviour) -> dict[str, Any]:
 
 def _text(prompt: str, key: bytes, behaviour: Behaviour) -> str:
     limit = word_limit(prompt, behaviour)
-    lines = [line for line in prompt[max(0, prompt.rfind("\n# ")) :].splitlines() if _CITATION.search(line)]
+    data = _QUESTION.sub("", prompt)
+    lines = [line for line in data[max(0, data.rfind("\n# ")) :].splitlines() if _CITATION.search(line)]
     if behaviour.planted:
         lines = [line for line in lines if re.search(behaviour.planted, line)]
     if not lines:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from communitree_shared.contract.options import AnswerOptions, ReportOptions
-from communitree_workers.prompts import load
-from communitree_workers.query.batches.frame import static_text
+from communitree_workers.prompts import load, question_text
+from communitree_workers.query.batches.frame import data_text, rules_text
 from communitree_workers.query.reduce.rounds import reduce_messages
 from communitree_workers.report.evidence.prompt import instructions
 from support.fake_provider import Behaviour
@@ -29,7 +29,8 @@ id,source,target,description
 
 def asked(language: str = "en", **options: int) -> str:
     overview = "id|title|summary\n3|All|Everything"
-    return static_text(overview, [3], AnswerOptions.model_validate(options), language, {}, "Reports") + TABLE + "What?"
+    rules = rules_text([3], AnswerOptions.model_validate(options), language, {})
+    return f"{rules}\n{data_text(overview, language, 'Reports')}{TABLE}\n{question_text('What?', language)}"
 
 
 def reply(prompt: str, **behaviour: object) -> str:

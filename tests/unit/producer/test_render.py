@@ -32,6 +32,7 @@ from communitree_shared.contract.results import (
     ReportsAccount,
     Selection,
     Tree,
+    UnreadReport,
     Usage,
 )
 
@@ -113,11 +114,15 @@ def test_an_account_names_every_loss() -> None:
 
 def test_an_account_tells_what_was_not_read_from_what_is_silent() -> None:
     selection = Selection(strategy="leaves", reports=3, tokens=9)
-    reports = ReportsAccount(selected=3, silent=[0], unread=[1, 2])
-    said = text(*account_lines(Account(selection=selection, reports=reports), False))
+    because = [UnreadReport(report=2, cause="too long")]
+    reports = ReportsAccount(selected=3, silent=[0], unread=[1, 2], unread_because=because)
+    llm = LlmAccount(calls=3, endings={"length": 2, "SAFETY": 1})
+    said = text(*account_lines(Account(selection=selection, reports=reports, llm=llm), False))
     assert "chose 3 reports, 9 tokens" in said
     assert "read 3" not in said
-    assert "0 of 3 reports; silent (no point cites them): 0; not read (their batch failed): 1, 2\n" in said
+    assert "0 of 3 reports; silent (no point cites them): 0; not read: 1, 2\n" in said
+    assert "report 2: too long\n" in said
+    assert "replies that did not end as they should: length 2, SAFETY 1\n" in said
 
 
 def test_a_cancelled_question_says_what_it_has_cost_and_no_more() -> None:

@@ -111,6 +111,17 @@ class ModelClient:
         with self._watch.over(context):
             return await self._go_on(endpoint, request, cut, context)
 
+    async def whole(self, stage: ModelStage, request: ChatRequest, context: CallContext) -> WholeReply:
+        """Make a call that is of no use in part; where its reply is cut, ask once for the rest.
+
+        Raises:
+            OutputCut: it is cut all the same. ModelError, Cancelled, UsageError: as `complete`.
+        """
+        reply = await self.complete(stage, request, context)
+        if isinstance(reply, CutReply):
+            reply = await self.go_on(stage, request, reply, context)
+        return reply.whole()
+
     async def _call(self, endpoint: Endpoint, request: ChatRequest, context: CallContext) -> Answered:
         """Make one call; a reply without text is none."""
         got = await self._caller.call(endpoint, self._limits[endpoint.identity], request, context)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from communitree_shared.contract.own_prompts import DATA_PLACEHOLDERS
 from communitree_shared.errors import BadInput
 from communitree_shared.languages import is_chinese, language_code
 
@@ -30,6 +32,9 @@ _NAMES = {
         "ja": "日文",
     },
 }
+#: Above the question, behind the data.
+_QUESTION = {"en": "# Question", "zh": "# 问题"}
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def load(name: str, language: str, overrides: Mapping[str, str]) -> str:
@@ -46,6 +51,23 @@ def load(name: str, language: str, overrides: Mapping[str, str]) -> str:
             return text
     known = sorted({entry.name.split(".")[0] for entry in files(__name__).iterdir() if entry.name.endswith(".md")})
     raise BadInput(f"There is no prompt named {name!r}.", hint=f"Prompts: {', '.join(known)}.")
+
+
+def filled(prompt: str, **values: object) -> str:
+    """Return a prompt with its placeholders filled; other braces stay as they are.
+
+    A template of GraphRAG's has a place for the data, which come in the next message.
+    """
+    known = {**dict.fromkeys(DATA_PLACEHOLDERS, "(see the next message)"), **values}
+    return _PLACEHOLDER.sub(lambda found: str(known.get(found[1], found[0])), prompt)
+
+
+def question_text(question: str, language: str) -> str:
+    """Return a question below its heading: the end of a message whose data come first.
+
+    Where the data are tables or lists, each of their lines is one row: none can pass for this heading.
+    """
+    return f"{_QUESTION[file_language(language)]}\n\n{question.strip()}"
 
 
 def file_language(language: str) -> str:

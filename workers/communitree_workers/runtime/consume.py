@@ -31,13 +31,14 @@ from communitree_shared.contract.messages import CPU_QUEUES, MODEL_QUEUES, QUEUE
 from communitree_shared.errors import InfrastructureError, UsageError
 from communitree_shared.faults import of_redis
 from communitree_shared.ledger import Ledger, reconciler
+from communitree_shared.ledger.entry import models_text
 from communitree_shared.ledger.jobs import ENDED
 from communitree_shared.notify import tell_ready
 from communitree_shared.objects.pairing import check_pair
 from communitree_shared.objects.store import Store
 from communitree_shared.redis_server import rediskeys as rk
 from communitree_shared.redis_server.connect import check_server, redis_client, where_of
-from communitree_shared.settings import Settings
+from communitree_shared.settings import MODEL_STAGES, Settings
 from communitree_shared.trouble import Knocks
 from communitree_workers.runtime import aside
 from communitree_workers.runtime.deaths import cause_of_death
@@ -118,6 +119,7 @@ class Worker:
         app = self._app()
         # Used from the worker's own loop, which must not be held up: it never waits for a Redis that is away.
         ledger = Ledger(client, patience=0)
+        ledger.tell_models(models_text({stage: self.settings.model(stage).model for stage in MODEL_STAGES}))
         ledger.token = self.token
         self._main = main = Main(self, ledger)
         main.install(app)

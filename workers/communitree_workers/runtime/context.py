@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from communitree_shared.contract.messages import CorpusRequest, LookRequest, Message, QueryRequest, Unit
+from communitree_shared.contract.messages import CorpusRequest, LookRequest, Message, ModelStage, QueryRequest, Unit
 from communitree_shared.contract.options import IndexOptions, QueryOptions
 from communitree_shared.contract.results import Usage
 from communitree_shared.errors import BadInput, CommunitreeError, CorpusNotFound
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.objects.keys import Keys
+from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.model.chat import CallContext
 from communitree_workers.runtime.loop import LoopHere
 from communitree_workers.runtime.services import Services
@@ -147,6 +148,28 @@ class UnitContext:
         return await asyncio.get_running_loop().run_in_executor(
             loop.ledger_calls, functools.partial(here.run, work, *args)
         )
+
+    def first_in_job(self, what: str) -> bool:
+        """Say whether this unit is the first of its job to do something that only one shall do."""
+        return self.services.ledger.first(self.message.tenant, self.message.job, what, self.unit.id)
+
+    def has_model(self, stage: ModelStage) -> bool:
+        """Say whether this process has the model for a stage with which the job was planned; if not, in the job, too.
+
+        That is said once: the first unit that finds it out writes it into the job's record.
+        """
+        mine, planned = self.services.settings.model(stage).model, str(self.args["model"])
+        if planned in (mine, EXTRACTIVE):  # the built-in one is in every process
+            return True
+        if self.first_in_job("models_differ"):
+            words = f"{stage}: {planned} ≠ {mine}"
+            self.services.ledger.update(self.message.tenant, self.message.job, {"other_models": words})
+            self.tell(
+                "warning",
+                message=f"This worker has another model than the job was planned with ({words}). "
+                "Give all workers the same COMMUNITREE_LLM_… settings.",
+            )
+        return False
 
     # --- tables of a version --------------------------------------------------------------------------------
 

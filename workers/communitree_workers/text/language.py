@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from communitree_shared.languages import is_chinese
 from communitree_workers.text.words import language
 
 #: Beginnings that are read in the end, their characters, and how many are kept on the way.
@@ -38,3 +39,14 @@ def language_of(texts: Iterable[str | None]) -> str:
     for text in texts:
         samples.add(text or "")
     return samples.language()
+
+
+def in_another_script(text: str, code: str) -> bool:
+    """Say whether a text is plainly not in the language asked for: Chinese or Japanese for another, or the reverse.
+
+    That is all that scripts tell: French for German goes unnoticed.
+    """
+    asked = code.lower()
+    if asked.startswith("ko"):
+        return False
+    return bool(text.strip()) and (language(text) == "zh") != (is_chinese(code) or asked.startswith("ja"))

@@ -66,7 +66,7 @@ def ask(ids: list[int], answer: AnswerOptions) -> Answer:
 
 
 def _prompt(batch: Batch, answer: AnswerOptions) -> str:
-    return map_messages(batch, "How many ledgers?", answer, "en", {})[0]["content"]
+    return map_messages(batch, "How many ledgers?", answer, "en", {})[1]["content"]
 
 
 def places(answer: Answer) -> tuple[set[int], set[int], set[int]]:

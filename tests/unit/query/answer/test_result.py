@@ -44,7 +44,7 @@ def test_what_circumstances_made_coarse_is_not_remembered(
     )  # fmt: skip
     selection = Selection(strategy="relevant", budget={"unrated_because": unrated})
     answer = ANSWER.model_copy(update={"status": status, "account": Account(selection=selection)})
-    write_once(context, {"digest": "d"}, answer, QueryOptions())
+    write_once(context, {"digest": "then"}, answer, QueryOptions(), "d")
     assert bool(known) == kept
 
 
@@ -69,6 +69,6 @@ def test_redis_that_is_away_for_a_moment_is_waited_for(ends: bool, monkeypatch: 
         services=services, message=SimpleNamespace(tenant="t", job="j"), keys=Keys("t", ""),
         finish=lambda *_, **__: ends,
     )  # fmt: skip
-    write_once(context, {"digest": "d"}, ANSWER, QueryOptions())
+    write_once(context, {"digest": "then"}, ANSWER, QueryOptions(), "d")
     assert kept == ({"communitree:answer:t:d": "j"} if ends else {})
     assert away == (["delete"] if ends else [])

@@ -40,7 +40,7 @@ def test_odd_scores_are_read_each_for_itself(given_score: Any, read: float) -> N
     assert [p.score for p in result.points] == [read, 33]
 
 
-@pytest.mark.parametrize("bad", [None, "high", "", True, {}, [], "1 or 2", float("nan"), float("inf")])
+@pytest.mark.parametrize("bad", [None, "so so", "", True, {}, [], "1 or 2", float("nan"), float("inf")])
 def test_an_unreadable_score_costs_only_its_own_point(bad: Any) -> None:
     result = parse_points({"points": [point(score=bad), point(score=33)]}, BATCH)
     assert [p.score for p in result.points] == [None, 33]
@@ -163,21 +163,33 @@ def test_an_odd_point_costs_no_other(odd: Any) -> None:
 
 def test_the_prompt_has_the_table_first_and_the_question_last() -> None:
     system, user = map_messages(BATCH, " Why? ", AnswerOptions(), "en", {})
-    assert user == {"role": "user", "content": "Why?"}
-    assert "id|title|content\n3|a|x\n" in system["content"]
+    assert user["content"].startswith("# Overview\n\n[90] Ships: about ships\n\n# Table: Reports\n\nid|title|content\n")
+    assert user["content"].endswith("\n7|c|z\n\n# Question\n\nWhy?")
     assert '{"points": [{"description"' in system["content"]
     assert "90, 91, 3" in system["content"]
-    assert system["content"].index("[90] Ships") < system["content"].index("3|a|x")
     assert "Why" not in system["content"]
     assert '"findings"' not in system["content"]
     other = map_messages(BATCH, "Who?", AnswerOptions(), "en", {})
     assert other[0] == system
+    assert other[1]["content"].removesuffix("Who?") == user["content"].removesuffix("Why?")
+
+
+def test_without_rows_to_score_the_prompt_does_not_speak_of_them() -> None:
+    for language in ("en", "zh"):
+        system, user = map_messages(replace(BATCH, anchors=[], overview=""), "Q", AnswerOptions(), language, {})
+        assert "{" not in system["content"].partition('{"points"')[0]
+        assert '"overview"' not in system["content"]
+        assert system["content"].endswith('"reports": [1, 2]}]}')
+        assert user["content"].startswith(("# Table", "# 表格"))
+    assert map_schema(anchors=False)["required"] == ["points"]
 
 
 def test_the_prompt_speaks_the_language_and_takes_an_override() -> None:
     assert "一句陈述" in map_messages(BATCH, "为何？", AnswerOptions(), "zh", {})[0]["content"]
     own = map_messages(BATCH, "Q", AnswerOptions(map_max_length=77), "en", {"map": "Mine, {max_length} words."})
-    assert own[0]["content"].startswith("Mine, 77 words.")
+    assert own[0]["content"] == "Mine, 77 words."
+    theirs = map_messages(BATCH, "Q", AnswerOptions(), "en", {"map": 'Use:\n{context_data}\n{{"points": {other}}}'})
+    assert theirs[0]["content"] == 'Use:\n(see the next message)\n{{"points": {other}}}'
 
 
 def test_the_schema_names_all_keys() -> None:

@@ -389,9 +389,9 @@ def test_one_candidate_needs_no_id_and_votes_are_counted() -> None:
 
 def test_the_rating_prompt() -> None:
     system, user = rate_messages([(7, "Ships\n\nsail"), (8, "x " * 2000)], "Why?", "en", {}, tokens=20)
-    assert "[7] Ships ¶ sail" in system["content"]
-    assert len(system["content"]) < 1500
-    assert user["content"] == "Why?"
+    assert user["content"].startswith("# Items\n\n[7] Ships ¶ sail\n\n[8] x x")
+    assert len(user["content"]) < 150
+    assert user["content"].endswith("\n\n# Question\n\nWhy?")
     assert '"rating"' in system["content"]
     assert not any(word in system["content"] for word in ('"points"', '"findings"'))
     assert rate_schema()["required"] == ["ratings"]

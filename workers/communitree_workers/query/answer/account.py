@@ -22,24 +22,28 @@ from communitree_shared.contract.strategies import reads_texts
 from communitree_shared.languages import is_chinese
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer.citations import Checked, Resolver, check, cite, mark_in_answer
-from communitree_workers.query.answer.reports import coverage_read, ids_read, reports_account
+from communitree_workers.query.answer.reports import coverage_read, ids_read, reports_account, unread_alone
 from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.points.gathering import Gathered
 from communitree_workers.query.selection.choice import Selected
 from communitree_workers.query.wording.causes import cause_in
 from communitree_workers.query.wording.phrases import say
+from communitree_workers.text.language import in_another_script
 
 
 @dataclass(frozen=True)
 class Reduced:
     """What the reduce gave: the text (None: no reduce call, or it failed for `cause`), shortened points.
 
-    A text and a `cause`: the model failed, and the built-in one has arranged the points instead. `lost`: points that
-    are not in the text, because condensing them failed for `lost_cause`. `checked`: the text, its citations checked.
+    A text and a `cause`: the model failed, and the built-in one has arranged the points instead. `broken`: why the
+    text breaks off, where it does. `lost`: points that are not in the text, because condensing them failed for
+    `lost_cause`. `unrated`: why the best points could not be rated jointly. `checked`: the text, its citations checked.
     """
 
     text: str | None = None
     cause: str = ""
+    broken: str = ""
+    unrated: str = ""
     shortened: int = 0
     lost: int = 0
     lost_cause: str = ""
@@ -73,7 +77,7 @@ def status_of(outcomes: Sequence[BatchOutcome], *, cancelled: bool = False) -> Q
     answered = [o for o in outcomes if o.status == "answered"]
     if outcomes and not answered:
         return "failed"
-    if len(answered) < len(outcomes):
+    if len(answered) < len(outcomes) or any(o.unread for o in answered):
         return "partial"
     return "answered" if any(o.result and not o.result.empty for o in answered) else "no_data"
 
@@ -104,7 +108,7 @@ def build_answer(
     wanted = needs_reduce(outcomes, gathered)
     if status in ("answered", "partial") and wanted and reduced.text is None:
         status = "cancelled" if cancelled else "failed"
-    if status == "answered" and wanted and (reduced.cause or reduced.lost):
+    if status == "answered" and wanted and (reduced.cause or reduced.lost or reduced.broken):
         status = "partial"
     if status == "answered" and not wanted:
         status = "no_data"
@@ -124,7 +128,7 @@ def build_answer(
     account = Account(
         selection=selected.selection,
         coverage=coverage_read(resolver.view, selected, read),
-        reports=reports_account(selected, read, gathered),
+        reports=reports_account(selected, read, gathered, unread_alone(outcomes)),
         batches=_batches(outcomes),
         points=PointsAccount(
             produced=len(gathered.points),
@@ -183,12 +187,21 @@ def causes(outcomes: Sequence[BatchOutcome], language: str) -> str:
     return ("；" if is_chinese(language) else "; ").join(named)
 
 
+def causes_alone(outcomes: Sequence[BatchOutcome], language: str) -> str:
+    """Return the causes of reports that could not be read in batches that answered, the most frequent first."""
+    found = Counter(cause_in(language, cause) for cause in unread_alone(outcomes).values())
+    return ("；" if is_chinese(language) else "; ").join(cause for cause, _ in found.most_common(3))
+
+
 def opening(outcomes: Sequence[BatchOutcome], reduced: Reduced, language: str) -> str:
     """Return the notes that stand before the text of an answer that is not whole; "" where it is."""
     failed, notes = sum(o.status == "failed" for o in outcomes), []
     if failed:
         values = {"batches": len(outcomes), "failed": failed, "answered": len(outcomes) - failed}
         notes.append(say("state.partial", language, cause=causes(outcomes, language), **values))
+    if alone := unread_alone(outcomes):
+        values = {"unread": len(alone), "reports": len({id for o in outcomes for id in o.ids})}
+        notes.append(say("state.partial_reports", language, cause=causes_alone(outcomes, language), **values))
     if reduced.lost:
         notes.append(
             say("state.reduce_part", language, count=reduced.lost, cause=cause_in(language, reduced.lost_cause))
@@ -196,6 +209,13 @@ def opening(outcomes: Sequence[BatchOutcome], reduced: Reduced, language: str) -
     if reduced.cause:
         notes.append(say("state.reduce_by_hand", language, cause=cause_in(language, reduced.cause)))
     return "".join(f"> {line}\n" for line in notes) + "\n" if notes else ""
+
+
+def closing(reduced: Reduced, language: str) -> str:
+    """Return the note behind the text of an answer that breaks off; "" where it does not."""
+    if not reduced.broken:
+        return ""
+    return f"\n\n> {say('state.broken', language, cause=cause_in(language, reduced.broken))}\n"
 
 
 def _words(
@@ -213,7 +233,11 @@ def _words(
         "reports": account.reports.selected, "cause": causes(outcomes, language),
     }  # fmt: skip
     if status == "answered" or (status == "partial" and checked.text):
-        return opening(outcomes, reduced, language) + checked.text
+        return opening(outcomes, reduced, language) + checked.text + closing(reduced, language)
+    alone = len(unread_alone(outcomes))
+    if status == "partial" and alone and not gathered.dropped and not batches.failed:
+        return say("state.partial_reports_nothing", language, unread=alone, reports=values["reports"],
+                   cause=causes_alone(outcomes, language))  # fmt: skip
     if status == "partial" and batches.failed:
         return say("state.partial_nothing", language, **values)
     if status == "partial":
@@ -238,12 +262,16 @@ def _warnings(header: Header, account: Account, reduced: Reduced, status: QueryS
         out.append(say("warn.at_limit", language, count=account.batches.at_limit))
     if account.points.dropped:
         out.append(say("warn.dropped", language, count=account.points.dropped))
+    if reduced.unrated:
+        out.append(say("warn.rerate", language, cause=cause_in(language, reduced.unrated)))
     if reduced.shortened:
         out.append(say("warn.shortened", language, count=reduced.shortened))
     if account.citations.unverified:
         out.append(say("warn.unverified", language, count=account.citations.unverified))
     if reduced.text is not None and status in ("answered", "partial") and not account.citations.verified:
         out.append(say("warn.uncited", language))
+    if status in ("answered", "partial") and reduced.text and in_another_script(reduced.text, language):
+        out.append(say("warn.language", language))
     # No advice where it does not help: the built-in model finds the same again, and text units are not read again.
     helps = not built_in and not header.again and not reads_texts(account.selection.strategy)
     if account.reports.silent and status in ("answered", "partial") and helps:

@@ -34,7 +34,7 @@ from communitree_workers.tables.columns import ABSENT, positions
 from communitree_workers.tables.texts import Utf8Texts
 
 #: Part of the hash that finds a selection's batches again: rises when they would be cut otherwise.
-CUT_FORMAT = 2
+CUT_FORMAT = 3
 
 #: So many groups of batches are stored side by side.
 _PUTS = 8

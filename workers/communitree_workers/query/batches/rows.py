@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from communitree_shared.contract.options import BatchOptions
 from communitree_shared.errors import UsageError
 from communitree_shared.tokens import count
-from communitree_workers.query.view.cells import DEFAULT_DELIMITER, cell, cells, rank_cell, weight_cell
+from communitree_workers.query.view.cells import DEFAULT_DELIMITER, cell, cells, rank_cell, uncited, weight_cell
 from communitree_workers.query.view.corpus_view import CorpusView
 from communitree_workers.query.view.costs import row_costs
 
@@ -106,7 +106,8 @@ class ReportRows:
         """Return the rows of the ids at these places."""
         ids, fronts, weights, ranks = self.ids, self._fronts, self.weights, self.ranks
         out: list[Row] = []
-        for place, content in zip(places, cells([self.contents[p] for p in places], self.delimiter), strict=True):
+        shown = cells([uncited(self.contents[p]) for p in places], self.delimiter)
+        for place, content in zip(places, shown, strict=True):
             line = b"".join((fronts[place], content, b"\n"))
             tokens = self.tokens[place] if self.tokens is not None else count(line.decode(), self.encoding)
             id = ids[place]

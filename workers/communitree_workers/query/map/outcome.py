@@ -68,7 +68,10 @@ def joined(one: MapResult, two: MapResult) -> MapResult:
 
 @dataclass
 class BatchOutcome:
-    """What became of a batch. `ids`: its reports. `cause`: why it failed. `halves`: how often it was split."""
+    """What became of a batch. `ids`: its reports. `cause`: why it failed. `halves`: how often it was split.
+
+    `unread`: reports of a batch that answered which could not be read, or not whole, and why.
+    """
 
     status: Literal["answered", "failed"]
     ids: list[int]
@@ -78,13 +81,17 @@ class BatchOutcome:
     halves: int = 0
     cached: bool = False
     at_limit: bool = False
+    unread: dict[int, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {**self.__dict__, "result": self.result.to_json() if self.result else None}
+        plain = {**self.__dict__, "result": self.result.to_json() if self.result else None}
+        unread = list(plain.pop("unread").items())
+        return {**plain, "unread": unread} if unread else plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> BatchOutcome:
         """Return the outcome of `to_json`."""
         result = data.get("result")
-        return cls(**{**data, "result": MapResult.from_json(result) if result else None})
+        unread = {int(id): str(cause) for id, cause in data.get("unread", ())}
+        return cls(**{**data, "result": MapResult.from_json(result) if result else None, "unread": unread})

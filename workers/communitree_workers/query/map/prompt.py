@@ -6,31 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from communitree_shared.contract.options import AnswerOptions
+from communitree_workers.prompts import question_text
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.batches.frame import static_text
+from communitree_workers.query.batches.frame import data_text, rules_text
 
 
 def map_messages(
     batch: Batch, question: str, options: AnswerOptions, language: str, prompts: Mapping[str, str]
 ) -> list[dict[str, str]]:
-    """Return the chat messages of a batch. The first is the same for every question in one language."""
-    static = static_text(batch.overview, batch.anchors, options, language, prompts, batch.context_name)
+    """Return the chat messages of a batch. All before the question is the same for every question in one language."""
+    data = data_text(batch.overview, language, batch.context_name) + batch.table
     return [
-        {"role": "system", "content": static + batch.table},
-        {"role": "user", "content": question.strip()},
+        {"role": "system", "content": rules_text(batch.anchors, options, language, prompts)},
+        {"role": "user", "content": f"{data}\n{question_text(question, language)}"},
     ]
 
 
-def map_schema() -> dict[str, Any]:
-    """Return the JSON schema of a reply."""
+def map_schema(*, anchors: bool = True) -> dict[str, Any]:
+    """Return the JSON schema of a reply. `anchors`: rows of the overview are scored, too."""
     integer = {"type": "integer"}
     point = {
         "description": {"type": "string"},
         "score": integer,
         "reports": {"type": "array", "items": integer},
     }
-    row = {"id": integer, "score": integer}
-    return _object({"points": _list(_object(point)), "overview": _list(_object(row))})
+    points = {"points": _list(_object(point))}
+    row = _object({"id": integer, "score": integer})
+    return _object({**points, "overview": _list(row)} if anchors else points)
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

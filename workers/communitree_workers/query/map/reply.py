@@ -12,6 +12,7 @@ from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.errors import BadInput
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.map.outcome import MapPoint, MapResult
+from communitree_workers.query.view.cells import BREAK
 from communitree_workers.query.wording.length import words
 from communitree_workers.query.wording.references import OPENING, ids_in, without_references
 from communitree_workers.query.wording.scores import read_score
@@ -26,6 +27,7 @@ _OVERVIEW = ("overview", "概览", "anchors")
 #: What a reference begins with.
 _BRACKET = re.compile(f"[{re.escape(OPENING)}]")
 _BEFORE_STOP = re.compile(r"\s+([.,;:!?。，；：！？、])")
+_NUMBERS = re.compile(r"[\s#]*\d[\d\s,，、;；#]*")
 _BLANKS = re.compile(r"[ \t]{2,}")
 
 
@@ -53,7 +55,7 @@ def parse_points(value: Any, batch: Batch) -> MapResult:
         raise BadInput(f"The reply has no points: {str(value)[:120]}", hint="The model ignored the reply's shape.")
     table, shown = set(batch.ids), set(batch.anchors)
     for row in rows:
-        point = _point(row, table, shown, result, batch.context_name)
+        point = _point(_numbered(row, batch, result), table, shown, result, batch.context_name)
         if point is not None:
             result.points.append(point)
     _scale(result, _overview_of(value))
@@ -131,6 +133,40 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult, contex
         reports=known or in_overview,
         unverified=[id for id in named if id not in table and id not in shown],
         overview_only=bool(in_overview) and not known,
+    )
+
+
+def _numbered(row: Any, batch: Batch, result: MapResult) -> Any:
+    """Return a point that names its reports by their ids where it names them by titles that stand in the table."""
+    named = _get(row, _REPORTS) if isinstance(row, dict) else None
+    listed = named if isinstance(named, list) else [named]
+    if not any(isinstance(name, str) and not _NUMBERS.fullmatch(name) for name in listed):
+        return row
+    ids = ids_by_title(batch)
+    found = [ids.get(_folded(name), name) if isinstance(name, str) else name for name in listed]
+    if found == listed:
+        return row
+    result.repaired += 1
+    return {**{key: value for key, value in row.items() if value is not named}, "reports": found}
+
+
+def ids_by_title(batch: Batch) -> dict[str, int]:
+    """Return title (case and blanks folded) → id of the batch's rows; a title of several is none."""
+    known: dict[str, set[int]] = {}
+    for row in batch.cells():
+        known.setdefault(_folded(row.get("title", "")), set()).add(int(row["id"]))
+    return {title: min(ids) for title, ids in known.items() if title and len(ids) == 1}
+
+
+def _folded(title: str) -> str:
+    return " ".join(title.replace(BREAK, " ").split()).strip("\"'“”《》[]【】 ").casefold()
+
+
+def unusable(result: MapResult) -> int:
+    """Return how many points would be lost: no text, no score that can be read, or a score and no report."""
+    return sum(
+        point.score is None or (point.score > 0 and not (point.text.strip() and (point.reports or point.unverified)))
+        for point in result.points
     )
 
 

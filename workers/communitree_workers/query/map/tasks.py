@@ -28,6 +28,8 @@ async def map_batch(context: UnitContext) -> Outcome:
         outcome = BatchOutcome("answered", batch.reports, result)
         return Outcome(data={"batch": outcome.to_json()}, event={"points": len(result.points)})
     reader = Reader(context, question)
+    if reader.model != context.args["model"]:
+        await context.in_ledger(context.has_model, "map")
     try:
         found, hit = await context.services.calls.cached(
             reader.key(context.args["batch"]), settings.map_cache_ttl, lambda: reader.fresh(batch),
@@ -36,6 +38,7 @@ async def map_batch(context: UnitContext) -> Outcome:
         )  # fmt: skip
     except CommunitreeError as error:
         return failed(error, reader.call.spent)
+    found = found or reader.outcome  # one that is not kept
     outcome = replace(BatchOutcome.from_json(found["batch"]), cached=hit)
     usage = Usage(cached=found["calls"]) if hit else reader.call.spent
     points = len(outcome.result.points) if outcome.result else 0

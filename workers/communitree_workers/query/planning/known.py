@@ -15,6 +15,7 @@ from communitree_shared.objects.keys import encode_name
 from communitree_shared.redis_server import rediskeys as rk
 from communitree_workers.prompts import load
 from communitree_workers.query.question.question import Question
+from communitree_workers.query.view.cells import uncited
 from communitree_workers.runtime.context import UnitContext
 
 
@@ -28,7 +29,8 @@ def candidates(context: UnitContext, question: Question, wanted: Sequence[int]) 
     for community in wanted:
         row = row_of.get(community)
         title, text = (table["title"][row].as_py(), table[name][row].as_py()) if row is not None else ("", "")
-        texts[community] = str(text) if str(text).startswith("#") else f"{title}\n{text}"
+        text = uncited(str(text or "").encode()).decode()
+        texts[community] = text if text.startswith("#") else f"{title}\n{text}"
     return texts
 
 
@@ -40,7 +42,10 @@ class KnownRatings:
         self._redis, self._ttl = context.services.ledger.redis, int(context.services.settings.map_cache_ttl)
         tenant, corpus = context.message.tenant, encode_name(question.request.corpus)
         prompt = load("rate", question.language, question.options.prompts)
-        around, repeats = [context.args["model"], prompt, question.text], str(question.selection.num_repeats)
+        around, repeats = (
+            [context.services.settings.model("rate").model, prompt, question.text],
+            str(question.selection.num_repeats),
+        )
         self._keys = {
             community: rk.rating(tenant, corpus, _digest([*around, text, repeats])) for community, text in texts.items()
         }

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, truncate
-from communitree_workers.prompts import load
+from communitree_workers.prompts import file_language, load, question_text
 from communitree_workers.query.view.cells import flatten
 from communitree_workers.query.wording.scores import read_score
 
@@ -18,6 +19,7 @@ HIGHEST = 5
 #: Tokens of one candidate in a rating prompt.
 CANDIDATE_TOKENS = 700
 
+_ITEMS = {"en": "# Items", "zh": "# 各项"}
 _LISTS = ("ratings", "评分", "scores", "results", "items", "data")
 _IDS = ("id", "编号", "item", "report", "community")
 _RATINGS = ("rating", "score", "评分", "分数", "relevance", "rate")
@@ -35,10 +37,16 @@ def rate_messages(
     """Return the messages that rate candidates `(id, text)`; a text longer than `tokens` is cut."""
     rules = load("rate", language, prompts).strip()
     rows = [f"[{id}] {truncate(flatten(text), tokens, encoding)}" for id, text in items]
+    above = _ITEMS[file_language(language)]
     return [
-        {"role": "system", "content": rules + "\n\n" + "\n\n".join(rows) + "\n"},
-        {"role": "user", "content": question.strip()},
+        {"role": "system", "content": rules},
+        {"role": "user", "content": "\n\n".join([above, *rows, question_text(question, language)])},
     ]
+
+
+def rate_temperature(selection: SelectionOptions) -> float | None:
+    """Return the temperature of rating calls: 0, but where several are to differ and vote, the endpoint's own."""
+    return 0.0 if selection.num_repeats <= 1 else None
 
 
 def rate_schema() -> dict[str, Any]:

@@ -13,16 +13,16 @@ import orjson
 from communitree_shared.contract.messages import Unit
 from communitree_shared.contract.results import Usage
 from communitree_shared.contract.strategies import walks
-from communitree_shared.errors import CommunitreeError
+from communitree_shared.errors import CommunitreeError, ContentRefused, OutputCut
 from communitree_shared.ledger import Stage, Step
-from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
-from communitree_workers.model.chat import ChatRequest, CutReply
+from communitree_shared.settings import EXTRACTIVE
+from communitree_workers.model.chat import ChatRequest
 from communitree_workers.query.batches.cutting import cut
 from communitree_workers.query.builtin.replies import rate_reply, rewrite_reply
 from communitree_workers.query.planning.again import silent
 from communitree_workers.query.planning.known import KnownRatings, candidates
-from communitree_workers.query.planning.planner import Planner, Prices
-from communitree_workers.query.planning.rating import parse_ratings, rate_messages, rate_schema, vote
+from communitree_workers.query.planning.planner import PAID, Planner, Prices
+from communitree_workers.query.planning.rating import parse_ratings, rate_messages, rate_schema, rate_temperature, vote
 from communitree_workers.query.planning.sealed import SealedPlan
 from communitree_workers.query.planning.waves import begin_walk, continue_walk
 from communitree_workers.query.question.conversation import last_turns, parse_rewrite, rewrite_messages
@@ -36,7 +36,8 @@ from communitree_workers.runtime.context import Outcome, UnitContext, failed
 def plan(context: UnitContext) -> Outcome:
     """Select what is read, and seal the map; a conversation is made one question first, a walk asks for ratings."""
     services, message = context.services, context.message
-    models: dict[str, str] = {stage: services.settings.model(stage).model for stage in MODEL_STAGES}
+    models: dict[str, str] = {stage: services.settings.model(stage).model for stage in PAID}
+    services.ledger.planned_with(message.tenant, message.job, models)
     if context.query_request()[1].history and not context.args.get("alone"):
         local = models["reduce"] == EXTRACTIVE
         context.step(Step("rewrite", "communitree.query.rewrite.v1", {"model": models["reduce"]}, local=local))
@@ -48,7 +49,6 @@ def plan(context: UnitContext) -> Outcome:
     if question.options.again:
         selected, question = silent(context, question)
     elif walks(question.selection.strategy):
-        services.ledger.update(message.tenant, message.job, {"models": json.dumps(models)})
         walked = begin_walk(context, question, planner)
         return Outcome() if walked is None else _seal(context, question, walked)
     else:
@@ -87,18 +87,22 @@ async def rewrite(context: UnitContext) -> Outcome:
     await context.load(context.keys.job(context.message.job, "request.json"))
     request, options = context.query_request()
     turns = last_turns(options.history, options.history_turns)
-    usage = Usage()
+    usage, why = Usage(), ""
     if context.args["model"] == EXTRACTIVE:
         alone = rewrite_reply(request.question, turns)
     else:
         call = context.call(usd=options.selection.budget_usd, bulk=options.bulk)
         language = answer_language(request.question, options)
         messages = rewrite_messages(request.question, turns, language, options.prompts)
-        reply = await context.services.models.complete("reduce", ChatRequest(messages=messages, temperature=0.0), call)
+        chat = ChatRequest(messages=messages, temperature=0.0)
+        try:
+            alone = parse_rewrite((await context.services.models.whole("reduce", chat, call)).text, request.question)
+        except (OutputCut, ContentRefused) as error:
+            # Half a question, or none, asks something else: the one that was asked is better.
+            alone, why = request.question, error.message
         usage = call.spent
-        # Half a question asks something else: the one that was asked is better.
-        alone = request.question if isinstance(reply, CutReply) else parse_rewrite(reply.text, request.question)
-    data = json.dumps({"question": alone, "usage": usage.model_dump()}, ensure_ascii=False).encode()
+    told = {"question": alone, "usage": usage.model_dump(), "why": why}
+    data = json.dumps(told, ensure_ascii=False).encode()
     await context.save(context.keys.job(context.message.job, REWRITTEN), data)
     await context.in_ledger(context.step, Step("plan-alone", "communitree.query.plan.v1", {"alone": True}))
     return Outcome(event={"question": alone})
@@ -122,6 +126,7 @@ async def rate(context: UnitContext) -> Outcome:
     if context.args["model"] == EXTRACTIVE:
         reply = rate_reply([(c, texts[c]) for c in wanted], question.text, view.lexicon)
         return Outcome(data={"ratings": parse_ratings(reply, wanted)})
+    await context.in_ledger(context.has_model, "rate")
     before = KnownRatings(context, question, texts)
     known = await context.in_ledger(before.known) if options.cache else {}
     ratings: dict[int, float | None] = dict(known)
@@ -133,9 +138,12 @@ async def rate(context: UnitContext) -> Outcome:
         )
         votes: dict[int, list[float | None]] = {c: [] for c in missing}
         for turn in range(options.selection.num_repeats):
-            chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=options.seed + turn)
+            chat = ChatRequest(
+                messages=messages, schema=rate_schema(), json=True, temperature=rate_temperature(options.selection),
+                seed=options.seed + turn,
+            )  # fmt: skip
             try:
-                answer = (await context.services.models.complete("rate", chat, call)).whole()
+                answer = await context.services.models.whole("rate", chat, call)
             except CommunitreeError as error:
                 return failed(error, call.spent)
             value = answer.value if answer.value is not None else answer.text

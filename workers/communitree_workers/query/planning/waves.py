@@ -13,7 +13,7 @@ from communitree_shared.contract.results import Usage
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.planning.planner import Planner
-from communitree_workers.query.question.loading import rewriting_usage
+from communitree_workers.query.question.loading import rewriting
 from communitree_workers.query.question.question import Question
 from communitree_workers.query.selection.choice import Price, Selected
 from communitree_workers.query.selection.select import must_read, walk_of
@@ -76,7 +76,7 @@ def _go_on(context: UnitContext, walk: Walk, wave: int, planner: Planner, time: 
         if left < _LAST_WAVE * (time[1] - time[0]):
             walk.stop("deadline")
     if walk.done:
-        walk.spent = (rating_usage(context) + rewriting_usage(context, question)).usd or 0.0
+        walk.spent = (rating_usage(context) + rewriting(context, question)[0]).usd or 0.0
         return must_read(walk.selected())
     services, message, options = context.services, context.message, question.options
     state = json.dumps({**walk.to_state(), "time": time}).encode()

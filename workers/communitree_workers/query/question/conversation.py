@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from communitree_shared.contract.options import Turn
 from communitree_workers.prompts import file_language, load
+from communitree_workers.query.view.cells import flatten
 
+#: Each turn is one line, so that no line of it can pass for the latest question.
 _ROLES = {"en": {"user": "Question", "assistant": "Answer"}, "zh": {"user": "问", "assistant": "答"}}
 _LATEST = {"en": "Latest question", "zh": "最新的问题"}
 #: Characters of a turn that the rewriting sees; an answer's end adds little to what "it" means.
@@ -26,8 +28,8 @@ def rewrite_messages(
 ) -> list[dict[str, str]]:
     """Return the messages that ask for the question alone."""
     tongue = file_language(language)
-    lines = [f"{_ROLES[tongue][turn.role]}: {turn.content.strip()[:_LONGEST_TURN]}" for turn in history]
-    lines.append(f"{_LATEST[tongue]}: {question.strip()}")
+    lines = [f"{_ROLES[tongue][turn.role]}: {flatten(turn.content)[:_LONGEST_TURN]}" for turn in history]
+    lines.append(f"{_LATEST[tongue]}: {flatten(question)}")
     return [
         {"role": "system", "content": load("rewrite", language, prompts).strip()},
         {"role": "user", "content": "\n\n".join(lines)},

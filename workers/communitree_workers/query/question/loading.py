@@ -33,9 +33,9 @@ async def prepared_question(context: UnitContext) -> Question:
     return await context.to_thread(load_question, context) if conversation else load_question(context)
 
 
-def rewriting_usage(context: UnitContext, question: Question) -> Usage:
-    """Return what making one question of a conversation has used."""
+def rewriting(context: UnitContext, question: Question) -> tuple[Usage, str]:
+    """Return what making one question of a conversation has used, and why it failed ("": it did not)."""
     if not question.options.history:
-        return Usage()
+        return Usage(), ""
     told = json.loads(context.services.object(context.keys.job(context.message.job, REWRITTEN)))
-    return Usage.model_validate(told["usage"])
+    return Usage.model_validate(told["usage"]), str(told.get("why", ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -16,7 +16,7 @@ from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.planning.sealed import SealedPlan
 from communitree_workers.query.planning.waves import rating_usage
 from communitree_workers.query.points.gathering import Gathered, gather_points
-from communitree_workers.query.question.loading import load_question, rewriting_usage
+from communitree_workers.query.question.loading import load_question, rewriting
 from communitree_workers.query.question.question import Question, context_name
 from communitree_workers.query.selection.choice import Selected
 from communitree_workers.runtime.context import UnitContext
@@ -28,7 +28,8 @@ class Inputs:
 
     `sealed`: the plan as it lies in the ledger. `outcomes`: of all batches; the first `earlier` are those of the job
     whose silent reports were read again. `ranks`: of the reports that points cite. `usage`: what has been spent so far,
-    by stage. What becomes of each point is marked in `gathered` on the way to the answer.
+    by stage. `not_alone`: why a conversation could not be made one question. What becomes of each point is marked in
+    `gathered` on the way to the answer.
     """
 
     question: Question
@@ -39,6 +40,7 @@ class Inputs:
     ranks: Mapping[int, float]
     gathered: Gathered
     usage: Mapping[str, Usage]
+    not_alone: str = ""
 
     @property
     def context_name(self) -> str:
@@ -63,13 +65,14 @@ def load_inputs(context: UnitContext) -> Inputs:
     usage = {"map": sum((Usage.model_validate(data["usage"]) for data in told if "usage" in data), Usage())}
     if walks(question.selection.strategy):
         usage["rate"] = rating_usage(context)
+    not_alone = ""
     if question.options.history:
-        usage["rewrite"] = rewriting_usage(context, question)
+        usage["rewrite"], not_alone = rewriting(context, question)
     earlier = _earlier(context, question.options.again) if question.options.again else []
     outcomes = [*earlier, *(_outcome(data, batch) for data, batch in zip(told, plan.batches, strict=True))]
     ranks = _ranks(question, outcomes) if plan.selected.kind == "reports" else {}
     gathered = gather_points(outcomes, ranks, question.language)
-    return Inputs(question, plan.selected, sealed, outcomes, len(earlier), ranks, gathered, usage)
+    return Inputs(question, plan.selected, sealed, outcomes, len(earlier), ranks, gathered, usage, not_alone)
 
 
 def _outcome(data: Mapping[str, Any], batch: CutBatch) -> BatchOutcome:
@@ -88,4 +91,5 @@ def _earlier(context: UnitContext, job: str) -> list[BatchOutcome]:
     """Return the answered batches of the job whose silent reports are read again: its points count here too."""
     found = context.services.store.find_json(context.keys.job(job, "points.json"))
     batches = found["batches"] if found else []
-    return [o for o in map(BatchOutcome.from_json, batches) if o.status == "answered"]
+    answered = (o for o in map(BatchOutcome.from_json, batches) if o.status == "answered")
+    return [replace(o, ids=[id for id in o.ids if id not in o.unread], unread={}) for o in answered]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, count, truncate
-from communitree_workers.prompts import language_name, load
+from communitree_workers.prompts import file_language, filled, language_name, load, question_text
 from communitree_workers.query.planning.reduce_sizes import FAN_IN, RERATED, part_words
 from communitree_workers.query.points.gathering import Gathered, sort_points
 from communitree_workers.query.wording.forms import form_of
@@ -18,6 +19,9 @@ from communitree_workers.query.wording.references import reference
 
 #: A single point may take this share of the prompt; a longer one is shortened.
 _LARGEST = 2
+_POINTS = {"en": "# Points", "zh": "# 要点"}
+#: A condensed text shall have no headings: one could pass for that of the question.
+_HEADING = re.compile(r"^\s*#+\s*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ def render_point(
     """Return a point as it stands in the reduce prompt; with `limit`, its text is cut to fit so many tokens."""
     importance = max(1, min(100, round(point.adjusted if point.adjusted is not None else point.score)))
     cited = reference(point.reports, context)
-    text = point.text.strip()
+    text = " ".join(point.text.split())  # one line: none of it can pass for a heading
     if limit is not None:
         around = count(f"({importance}) … {cited}\n\n", encoding) + 2
         text = truncate(text, max(1, limit - around), encoding).rstrip() + " …"
@@ -204,14 +208,19 @@ def reduce_messages(
     language: str,
     prompts: Mapping[str, str],
     context: str = "Reports",
+    *,
+    read: str = "",
 ) -> list[dict[str, str]]:
-    """Return the messages of the call that writes the answer. `blocks`: rendered points or condensed texts."""
-    rules = load("reduce", language, prompts)
-    rules = rules.replace("{context}", context).replace("{language}", language_name(language))
-    rules = rules.replace("{max_length}", str(options.reduce_max_length))
-    rules = rules.replace("{response_type}", form_of(options.response_type, language))
-    rules = rules.replace("{general_knowledge}", _general_knowledge(options.allow_general_knowledge, language))
-    return _messages(rules, blocks, question)
+    """Return the messages of the call that writes the answer.
+
+    `blocks`: rendered points or condensed texts. `read`: says what these rest on, as a sentence.
+    """
+    rules = filled(
+        load("reduce", language, prompts), context=context, language=language_name(language), read=read,
+        max_length=options.reduce_max_length, response_type=form_of(options.response_type, language),
+        general_knowledge=_general_knowledge(options.allow_general_knowledge, language),
+    )  # fmt: skip
+    return _messages(rules, blocks, question, language)
 
 
 def part_messages(
@@ -224,17 +233,17 @@ def part_messages(
     context: str = "Reports",
 ) -> list[dict[str, str]]:
     """Return the messages of a call that condenses one of `groups` groups."""
-    rules = load("reduce_part", language, prompts)
-    rules = rules.replace("{context}", context).replace("{language}", language_name(language))
-    return _messages(rules.replace("{max_length}", str(part_words(groups, options))), blocks, question)
+    rules = filled(
+        load("reduce_part", language, prompts), context=context, language=language_name(language),
+        max_length=part_words(groups, options),
+    )  # fmt: skip
+    return _messages(rules, blocks, question, language)
 
 
-def _messages(rules: str, blocks: Sequence[str], question: str) -> list[dict[str, str]]:
-    body = "".join(block if block.endswith("\n") else block + "\n\n" for block in blocks)
-    return [
-        {"role": "system", "content": f"{rules.strip()}\n\n{body}".rstrip() + "\n"},
-        {"role": "user", "content": question.strip()},
-    ]
+def _messages(rules: str, blocks: Sequence[str], question: str, language: str) -> list[dict[str, str]]:
+    body = "".join(block if block.endswith("\n") else _HEADING.sub("", block) + "\n\n" for block in blocks)
+    data = f"{_POINTS[file_language(language)]}\n\n{body}{question_text(question, language)}"
+    return [{"role": "system", "content": rules.strip()}, {"role": "user", "content": data}]
 
 
 def _general_knowledge(allowed: bool, language: str) -> str:

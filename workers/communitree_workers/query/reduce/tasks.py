@@ -12,6 +12,7 @@ import orjson
 from communitree_shared.contract.results import Answer, QuerySettings, Usage
 from communitree_shared.contract.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
 from communitree_shared.errors import CommunitreeError
+from communitree_shared.ledger.entry import models_text, question_digest
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.query.answer.account import Header, Reduced, build_answer, needs_reduce, status_of
 from communitree_workers.query.answer.citations import Resolver
@@ -22,6 +23,8 @@ from communitree_workers.query.answer.timing import PHASES, Stages, seconds
 from communitree_workers.query.batches.cutting import stands
 from communitree_workers.query.reduce.inputs import Inputs, load_inputs
 from communitree_workers.query.reduce.writer import Writer
+from communitree_workers.query.wording.causes import cause_in
+from communitree_workers.query.wording.phrases import say
 from communitree_workers.runtime.context import Outcome, UnitContext
 
 SOURCE_TABLES = (COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS)
@@ -44,15 +47,19 @@ async def reduce(context: UnitContext) -> Outcome:
         usage = writer.usage
     record, stages = await kept
     built = await context.to_thread(_built, context, inputs, reduced, usage, record, stages)
+    question = inputs.question
+    fallback = inputs.not_alone or reduced.unrated or record.get("other_models")
+    digest = "" if fallback else question_digest(question.request, models_text(question.models))
     if writer is not None:
         await writer.told(built)  # all pieces stand before the job's end
-    await context.to_thread(write_once, context, record, built, inputs.question.options)
+    await context.to_thread(write_once, context, record, built, question.options, digest)
     return Outcome()
 
 
 def _begun(context: UnitContext) -> tuple[Inputs, Writer | None]:
     """Gather the points and, where there is something to write, plan that: one turn of a thread for both."""
     inputs = load_inputs(context)
+    context.has_model("reduce")
     return inputs, Writer(context, inputs) if needs_reduce(inputs.outcomes, inputs.gathered) else None
 
 
@@ -70,20 +77,31 @@ def _built(
 ) -> Answer:  # fmt: skip
     """Return the answer with its account."""
     question, request, options = inputs.question, inputs.question.request, inputs.question.options
+    stages_used = ("map", "rate", "reduce") if usage.get("rate", Usage()).calls else ("map", "reduce")
     header = Header(
         context.message.job, request.question, request.corpus, request.version,
         standalone_question=question.text if options.history else "",
         usage=usage,
-        warnings=_notes(context, inputs),
+        warnings=[*_differences(inputs, record), *_notes(context, inputs)],
         again=options.again,
         earlier=inputs.earlier,
         seconds=seconds(record, stages),
-        settings=QuerySettings(models={k: question.models[k] for k in ("map", "reduce")}, seed=options.seed),
+        settings=QuerySettings(models={k: question.models[k] for k in stages_used}, seed=options.seed),
     )  # fmt: skip
     return build_answer(
         header, inputs.selected, inputs.outcomes, inputs.gathered, reduced,
         Resolver(question.view, _sources(context, inputs)), language=question.language, context=inputs.context_name,
     )  # fmt: skip
+
+
+def _differences(inputs: Inputs, record: Mapping[str, str]) -> list[str]:
+    """Return in what the answer was made otherwise than it was to be."""
+    language, said = inputs.question.language, []
+    if inputs.not_alone:
+        said.append(say("warn.rewrite", language, cause=cause_in(language, inputs.not_alone)))
+    if record.get("other_models"):
+        said.append(say("warn.models", language, models=record["other_models"]))
+    return said
 
 
 def _notes(context: UnitContext, inputs: Inputs) -> list[str]:

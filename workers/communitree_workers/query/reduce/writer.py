@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from communitree_shared.contract.results import Answer, Usage
 from communitree_shared.errors import BadInput, CommunitreeError
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.model.chat import ChatRequest
-from communitree_workers.query.answer.account import Reduced, opening
+from communitree_workers.model.chat import ChatRequest, CutReply
+from communitree_workers.query.answer.account import Reduced, closing, opening
 from communitree_workers.query.answer.citations import Checker, Resolver
+from communitree_workers.query.answer.reports import ids_read
 from communitree_workers.query.builtin.answer import write_answer
 from communitree_workers.query.planning.rating import (
     as_scores,
@@ -32,7 +34,11 @@ from communitree_workers.query.reduce.rounds import (
 )
 from communitree_workers.query.reduce.telling import Telling, Writing, tell_whole
 from communitree_workers.query.wording.causes import cause_in
+from communitree_workers.query.wording.phrases import say
 from communitree_workers.runtime.context import UnitContext
+
+#: The end of a sentence: what has none says nothing.
+_SENTENCE = re.compile(r"[.!?](?=[\s\]\[\"”')*]|$)|[。！？…]")
 
 
 class Writer:
@@ -47,6 +53,7 @@ class Writer:
         self.plan = ReducePlan() if self.built_in else self._planned(rerate=self.question.models["rate"] != EXTRACTIVE)
         self.call = context.call(usd=self.question.selection.budget_usd, bulk=self.options.bulk)
         self.why, self.lost = "", 0  # points that could not be condensed, and why
+        self.unrated = ""  # why a joint rating failed
         self._telling: Telling | None = None
         self._teller: asyncio.Task[None] | None = None
 
@@ -70,9 +77,12 @@ class Writer:
         try:
             blocks = await self._condense(plan)
             messages = reduce_messages(
-                blocks, question.text, options.answer, question.language, options.prompts, self.inputs.context_name
-            )
-            reduced = Reduced(shortened=len(plan.shortened), lost=self.lost, lost_cause=self.why)
+                blocks, question.text, options.answer, question.language, options.prompts, self.inputs.context_name,
+                read=self._read(),
+            )  # fmt: skip
+            reduced = Reduced(
+                shortened=len(plan.shortened), lost=self.lost, lost_cause=self.why, unrated=self.unrated
+            )  # fmt: skip
             return await self._stream(messages, reduced)
         finally:
             self.usage["reduce"] = self.call.spent
@@ -90,7 +100,7 @@ class Writer:
         )
         return Reduced(
             text=text, shortened=len(plan.shortened), checked=self._checker().whole(text), lost=self.lost,
-            lost_cause=self.why,
+            lost_cause=self.why, unrated=self.unrated,
         )  # fmt: skip
 
     async def told(self, built: Answer) -> None:
@@ -113,8 +123,16 @@ class Writer:
     def _opening(self, reduced: Reduced) -> str:
         return opening(self.inputs.outcomes, reduced, self.question.language)
 
+    def _read(self) -> str:
+        """Return what the points rest on, and what could not be read, as a sentence of the prompt."""
+        asked = {id for outcome in self.inputs.outcomes for id in outcome.ids}
+        read = ids_read(self.inputs.outcomes)
+        key = "rule.read_some" if read < asked else "rule.read_all"
+        key += "_texts" if self.inputs.selected.kind == "sources" else ""
+        return say(key, self.question.language, read=len(read), reports=len(asked))
+
     async def _rerate(self, positions: list[int]) -> dict[int, float | None]:
-        """Rate the best points jointly: more than fit one prompt, on one scale. A failure changes nothing."""
+        """Rate the best points jointly: more than fit one prompt, on one scale. A failure leaves their own scores."""
         items = rerate_items(self.inputs.gathered.points, positions)
         messages = rate_messages(
             items,
@@ -123,13 +141,16 @@ class Writer:
             self.options.prompts,
             encoding=self.question.view.encoding,
         )
-        chat = ChatRequest(messages=messages, schema=rate_schema(), json=True, seed=self.options.seed)
+        chat = ChatRequest(
+            messages=messages, schema=rate_schema(), json=True, temperature=0.0, seed=self.options.seed
+        )  # fmt: skip
         call = self.context.call(usd=self.question.selection.budget_usd, bulk=self.options.bulk)
         try:
-            reply = (await self.context.services.models.complete("rate", chat, call)).whole()
+            reply = await self.context.services.models.whole("rate", chat, call)
         except CommunitreeError as error:
             if error.retryable or error.code == "cancelled":
                 raise
+            self.unrated = error.message
             return {}
         finally:
             self.usage["rate"] = self.usage.get("rate", Usage()) + call.spent
@@ -183,7 +204,7 @@ class Writer:
             seed=self.options.seed,
             reply_words=part_words(groups, self.options.answer),
         )
-        return (await self.context.services.models.complete("reduce", chat, self.call)).whole().text
+        return (await self.context.services.models.whole("reduce", chat, self.call)).text
 
     async def _stream(self, messages: list[dict[str, str]], reduced: Reduced) -> Reduced:
         """Ask for the answer, telling its pieces as they come; who follows is told when they begin again."""
@@ -197,8 +218,15 @@ class Writer:
         )  # fmt: skip
         teller = asyncio.get_running_loop().create_task(told.tell())
         try:
-            reply = (await self.context.services.models.complete("reduce", chat, self.call)).whole()
-            checked = writing.close(reply.text)
+            reply = await self.context.services.models.complete("reduce", chat, self.call)
+            if isinstance(reply, CutReply):
+                reply = await self.context.services.models.go_on("reduce", chat, reply, self.call)
+            if isinstance(reply, CutReply) and not _SENTENCE.search(reply.part):
+                reply = reply.whole()  # not one sentence stands: the points arranged by hand are better
+            text = reply.part if isinstance(reply, CutReply) else reply.text
+            reduced = replace(reduced, text=text, broken=reply.why if isinstance(reply, CutReply) else "")
+            checked = writing.close(text)
+            told.pieces.append(closing(reduced, self.question.language))
         except BaseException:
             writing.restart()  # what was told is no part of an answer
             told.done.set()
@@ -206,4 +234,4 @@ class Writer:
             raise
         told.done.set()
         self._teller = teller
-        return replace(reduced, text=reply.text, checked=checked)
+        return replace(reduced, checked=checked)
