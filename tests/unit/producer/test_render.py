@@ -32,6 +32,7 @@ from communitree_shared.contract.results import (
     ReportsAccount,
     Selection,
     Tree,
+    UnreadReport,
     Usage,
 )
 
