@@ -120,17 +120,31 @@ def test_one_filtered_report_is_named_and_costs_no_other(stack: Stack, provider:
     assert f"1 of {account['reports']['selected']} reports could not be read whole" in answer["answer"]
 
 
-@pytest.mark.parametrize(
-    ("habit", "limit"), [("too_long", 4000), ("too_long_413", 4000), ("too_long_chinese", 4000), ("truncates", 2200)]
-)
-def test_what_is_too_long_is_read_in_parts(stack: Stack, provider: Provider, habit: str, limit: int) -> None:
-    provider.reset(habit=habit, habit_kinds=["map"], habit_limit=limit)
+@pytest.mark.parametrize("habit", ["too_long", "too_long_413", "too_long_chinese"])
+def test_what_is_too_long_is_read_in_parts(stack: Stack, provider: Provider, habit: str) -> None:
+    provider.reset(habit=habit, habit_kinds=["map"], habit_limit=4000)
     code, answer = ask(stack, f"What is too long, {habit}?")
     assert (code, answer["status"]) == (0, "answered")
     assert answer["account"]["batches"]["split"] > 0
     assert answer["account"]["reports"]["unread"] == []
-    if habit == "truncates":
-        assert answer["account"]["llm"]["endings"]["prompt_cut"] > 0
+
+
+def test_reports_that_are_too_long_even_alone_are_named(stack: Stack, provider: Provider) -> None:
+    provider.reset(habit="too_long", habit_kinds=["map"], habit_limit=2050)
+    _, answer = ask(stack, "What is too long alone?")
+    reports = answer["account"]["reports"]
+    assert answer["account"]["batches"]["split"] > 0
+    assert answer["status"] == "partial"
+    named = {row["report"] for row in reports["unread_because"]}
+    assert named
+    assert set(reports["unread"]) <= named
+
+
+def test_a_prompt_that_the_server_cuts_is_read_in_parts(stack: Stack, provider: Provider) -> None:
+    provider.reset(habit="truncates", habit_kinds=["map"], habit_limit=2200)
+    _, answer = ask(stack, "What does the server cut?")
+    assert answer["account"]["batches"]["split"] > 0
+    assert answer["account"]["llm"]["endings"]["prompt_cut"] > 0
 
 
 def test_a_refusal_without_a_cause_is_tried_in_halves_once_a_job(stack: Stack, provider: Provider) -> None:
