@@ -39,6 +39,7 @@ class Behaviour:
     malformed_rate: float = 0.0
     malformed_kind: str = ""  # one of content.SPOILERS; "": all in turn
     cut_rate: float = 0.0  # cut off, finish_reason length
+    fault_kinds: tuple[str, ...] = ()  # the kinds of prompts that the rates of faults are for; none: all
     hang_rate: float = 0.0
     drop_rate: float = 0.0  # the connection is closed in the middle of the reply
     break_first: int = 0  # the first n streams for a prompt break off in the middle

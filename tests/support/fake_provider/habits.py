@@ -79,6 +79,8 @@ HABITS: dict[str, Habit] = {
     "refusal_chinese": Habit(text="抱歉，我无法回答这个问题。"),
     "fenced": Habit(before="```markdown\n", after="\n```"),
     "in_an_object": Habit(special="in_an_object"),
+    "strings": Habit(text='{"points": ["The bridge opened in 1931.", "Nothing else did."]}'),
+    "chinese": Habit(text="大桥于1931年通车，此后港口一直繁荣。[Data: Reports (1)]"),
     # refusals
     "too_long": _refuses(
         400, "The decoder prompt (length 21535) is longer than the maximum model length of 16384.", above=True

@@ -98,7 +98,7 @@ class FakeProvider:
                 outcome = f"refused_{refusal.status}"
                 return refusal
             key = digest + tried.to_bytes(4, "big")
-            outcome = b.outcome(key)
+            outcome = b.outcome(key) if not b.fault_kinds or kind in b.fault_kinds else "ok"
             if tried < b.fail_first or time.monotonic() < b.away_until:
                 outcome = "error"
             if tried < b.break_first and body.get("stream"):

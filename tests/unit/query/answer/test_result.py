@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import redis
 
+from communitree_shared.contract.messages import QueryRequest
 from communitree_shared.contract.options import QueryOptions
 from communitree_shared.contract.results import Account, Answer, QueryStatus, Selection
 from communitree_shared.ledger import Ledger
+from communitree_shared.ledger.entry import models_text, question_digest
 from communitree_shared.objects.keys import Keys
 from communitree_shared.settings import Settings
 from communitree_workers.query.answer.result import write_once
@@ -46,6 +48,13 @@ def test_what_circumstances_made_coarse_is_not_remembered(
     answer = ANSWER.model_copy(update={"status": status, "account": Account(selection=selection)})
     write_once(context, {"digest": "then"}, answer, QueryOptions(), "d")
     assert bool(known) == kept
+
+
+def test_an_answer_is_known_by_the_models_that_wrote_it() -> None:
+    request = QueryRequest(job="j", corpus="c", version="v", question="q", options={})
+    small, large = ({"map": name, "reduce": name, "extract": name} for name in ("small", "large"))
+    assert question_digest(request, models_text(small)) != question_digest(request, models_text(large))
+    assert models_text({**small, "extract": "another"}) == models_text(small)  # no stage of a question
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -25,6 +25,7 @@ from communitree_workers.query.view.cells import (
     flatten,
     rank_cell,
     split_line,
+    uncited,
     weight_cell,
 )
 from support.views import TreeShape, report_rows, view_of
@@ -55,6 +56,9 @@ HARM = [
     "一二三",
     "abc",
     '"|"',
+    " [Data: Entities (1, 2); Reports (3, +more)]",
+    "【数据：实体（5）】",
+    "[Data: ",
 ]
 NASTY = st.lists(
     st.one_of(st.sampled_from(HARM), st.sampled_from(HARM), st.characters(exclude_categories=["Cs"])), max_size=14
@@ -99,7 +103,7 @@ def test_a_row_put_together_in_one_go_is_the_join_of_its_cells(content: str, del
     options = BatchOptions(column_delimiter=delimiter)
     (made,) = report_rows(view, [0], [content.encode()], options)
     numbers = (str(view.level[0]), weight_cell(int(view.weight[0]), view.heaviest, options), rank_cell(5.0))
-    cells = ("0", cell(content, delimiter), *numbers, cell(content, delimiter))
+    cells = ("0", cell(content, delimiter), *numbers, cell(uncited(content.encode()).decode(), delimiter))
     assert made.line.decode() == delimiter.join(cells) + "\n"
     lines = [line for line in map(str.strip, content.splitlines()) if line]
     assert flatten(content) == " ¶ ".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.errors import BadInput
 from communitree_workers.query.batches.batch import Batch
-from communitree_workers.query.map.outcome import MapPoint, MapResult, joined
+from communitree_workers.query.map.outcome import BatchOutcome, MapPoint, MapResult, joined
 from communitree_workers.query.map.prompt import map_messages, map_schema
-from communitree_workers.query.map.reply import at_limit, parse_points
+from communitree_workers.query.map.reply import at_limit, parse_points, unusable
 from communitree_workers.query.wording.length import words
 
 BATCH = Batch(
@@ -55,6 +56,38 @@ def test_references_in_a_description_are_read_by_kind_and_leave_none_behind() ->
     named = replace(BATCH, context_name="Board Reports")
     (read,) = parse_points({"points": [point("Ships sail [Data: Board Reports (5)].")]}, named).points
     assert (read.text, read.reports) == ("Ships sail.", [3, 5])
+
+
+def test_titles_that_stand_in_the_table_are_ids() -> None:
+    named = replace(BATCH, lines=[b"3|Ships of 1931|x\n", b"5|Gulls|y\n", b"7|gulls|z\n"])
+    read = parse_points(
+        {
+            "points": [
+                point(reports=["ships  of 1931", 7]),
+                point(reports=["《Ships of 1931》"]),
+                point(reports=["Gulls"]),
+            ]
+        },
+        named,
+    )
+    assert [p.reports for p in read.points] == [[3, 7], [3], []]  # two rows are called Gulls
+    assert unusable(read) == 1
+    (alone,) = parse_points({"points": [{"description": "d", "score": 9, "reports": "Ships of 1931"}]}, named).points
+    assert alone.reports == [3]
+    assert [p.reports for p in parse_points({"points": [point(reports=["5, 7"])]}, named).points] == [[5, 7]]
+
+
+def test_points_that_would_be_lost_are_counted() -> None:
+    lost = parse_points({"points": ["words alone", point(score="so so"), point("", 5), point(reports=())]}, BATCH)
+    assert unusable(lost) == 4
+    kept = parse_points({"points": [point(), point(score=0, reports=()), point(reports=[99])]}, BATCH)
+    assert unusable(kept) == 0  # no help is no loss; what is not in the table is told as unverified
+
+
+def test_an_outcome_is_stored_with_what_could_not_be_read() -> None:
+    outcome = BatchOutcome("answered", [3, 5], MapResult([MapPoint("d", 5.0, [3])]), unread={5: "too long"})
+    assert BatchOutcome.from_json(orjson.loads(orjson.dumps(outcome.to_json()))) == outcome
+    assert "unread" not in replace(outcome, unread={}).to_json()  # an older worker reads it
 
 
 def test_shares_are_scaled_only_when_the_whole_reply_has_them() -> None:

@@ -13,6 +13,7 @@ from communitree_shared.contract import tables as names
 from communitree_shared.contract.options import BatchOptions, SelectionOptions
 from communitree_shared.tokens import count
 from communitree_workers.query.view.building import CorpusView, build_view
+from communitree_workers.query.view.cells import uncited
 from communitree_workers.query.view.corpus_view import FORMAT, gather
 from communitree_workers.tables.io import Tables, from_rows
 from support.questions import select
@@ -75,6 +76,23 @@ def test_tokens_are_those_of_the_rows() -> None:
     rows = report_rows(VIEW, selected.ids, texts, BatchOptions())
     assert [count(row.line.decode()) for row in rows] == [row.tokens for row in rows]
     assert selected.selection.tokens == sum(row.tokens for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Ships sail [Data: Entities (5, 6, +more); Relationships (7)]. Gulls cry.", "Ships sail. Gulls cry."),
+        ("船出海[数据：实体（5）]。鸥鸣【Data: 报告（3）】。", "船出海。鸥鸣。"),
+        ("One [Data: Sources (1)][Data: Claims (2)]\n[Data: Reports (3)]\nTwo", "One\n\nTwo"),
+        (
+            "[Data: to follow] and [1] and [Dates: 5] and [Data: 3",
+            "[Data: to follow] and [1] and [Dates: 5] and [Data: 3",
+        ),
+        ("a[b] 【注】 [data: entities (1)]", "a[b] 【注】"),
+    ],
+)
+def test_a_reports_own_citations_are_not_shown(text: str, shown: str) -> None:
+    assert uncited(text.encode()).decode() == shown
 
 
 def test_roots_hold_everything_and_read_only_their_evidence() -> None:
