@@ -6,10 +6,10 @@ from communitree_shared.contract.options import ExtractOptions
 from communitree_shared.errors import ContentRefused, ModelError, OutputCut, PromptCut
 from communitree_workers.corpus.extraction.model import (
     CLAIMS_SCHEMA,
-    GRAPH_SCHEMA,
     describe_messages,
     extract_unit,
     graph_messages,
+    graph_schema,
 )
 
 TEXT = "Ann met Bob at the mill. " * 20
@@ -49,7 +49,7 @@ async def test_one_call_without_gleanings():
     assert [e["title"] for e in result["entities"]] == ["Ann", "Bob"]
     assert (result["calls"], result["lost"], result["failed_calls"]) == (1, 0, 0)
     (messages, schema), *_ = model.asked
-    assert schema is GRAPH_SCHEMA
+    assert schema["properties"]["entities"]["items"]["properties"]["type"]["enum"][-2:] == ["event", "other"]
     assert messages[1] == {"role": "user", "content": TEXT}
 
 
@@ -178,6 +178,7 @@ def test_a_prompt_can_be_replaced():
 
 
 def test_the_schema_is_closed_as_strict_endpoints_demand():
-    item = GRAPH_SCHEMA["properties"]["entities"]["items"]
-    assert item["required"] == ["title", "type", "description"]
+    item = graph_schema(["ship", "other"])["properties"]["entities"]["items"]
+    assert item["required"] == ["title", "aliases", "type", "description"]
+    assert item["properties"]["type"] == {"type": "string", "enum": ["ship", "other"]}
     assert item["additionalProperties"] is False

@@ -121,3 +121,13 @@ def test_whatever_a_model_writes_is_no_crash(value, text):
     assert all(e["title"] for e in found.entities)
     assert all(r["source"] and r["target"] and 1 <= r["strength"] <= 10 for r in found.relationships)
     parse_claims(text, value)
+
+
+def test_aliases_are_lists_of_names():
+    rows = [
+        {"title": "Ada Brook", "aliases": ["Captain  Brook", "Captain Brook", "", 3], "type": "person"},
+        {"title": "Tom Reed", "aliases": [], "type": "person"},
+        {"title": "李卫国", "别名": ["李局长"]},
+    ]
+    found = parse_graph("", {"entities": rows})
+    assert [e.get("aliases") for e in found.entities] == [["Captain Brook"], None, ["李局长"]]

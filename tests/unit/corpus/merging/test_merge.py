@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from communitree_shared.contract.options import ExtractOptions, ReadOptions
 from communitree_shared.errors import IntegrityError
 from communitree_workers.corpus.extraction.builtin import extract_units
-from communitree_workers.corpus.extraction.titles import entity_id
+from communitree_workers.corpus.extraction.titles import entity_id, unify
 from communitree_workers.corpus.merging import builtin_graph, descriptions, pairs, vocabulary
+from communitree_workers.corpus.merging.graph import CLAIM_WORDS
 from communitree_workers.corpus.merging.merge import merge, merge_compact
 from communitree_workers.corpus.reading.documents import document
 from communitree_workers.corpus.text_units.tables import ingest
@@ -297,3 +298,53 @@ def test_stored_bytes_and_objects_are_one_input():
     results = [result("u0", [("Ann", "person", "x")], [("Ann", "Bob", "y", 2)]), result("u1", [("贾 宝玉", "", "z")])]
     stored = (json.dumps(r, ensure_ascii=False).encode() for r in results)
     assert equal(merge(units(2), stored, OPTIONS)[0], merge(units(2), results, OPTIONS)[0])
+
+
+def called(title, *aliases, kind="person"):
+    return {"title": title, "type": kind, "description": f"{title} is told of.", "aliases": list(aliases)}
+
+
+@pytest.mark.parametrize(
+    ("full", "ranked", "other"),
+    [("Ada Brook", "Captain Brook", "Tom Reed"), ("李卫国", "李局长", "王晓明")],
+)
+@pytest.mark.parametrize("held", [2, 400_000])
+def test_a_name_with_a_rank_is_the_entity_that_gives_it_as_an_alias(full, ranked, other, held):
+    tables = corpus(["One." * 60, "Two." * 60])
+    ids = tables["text_units"]["id"].to_pylist()
+    first = {"unit": ids[0], "entities": [called(full, ranked), called(other)], "relationships": [edge(full, other)]}
+    later = [edge(ranked, other), edge(full, ranked)]
+    second = {"unit": ids[1], "entities": [called(ranked), called(other)], "relationships": later}
+    second["claims"] = [{**dict.fromkeys(CLAIM_WORDS, "x"), "subject": ranked, "object": other}]
+    merged, stats = merge_compact(tables, [first, second], OPTIONS, held=held)
+    entities = {e["title"]: e for e in merged["entities"].to_pylist()}
+    assert set(entities) == {full, other}
+    assert (entities[full]["id"], entities[full]["aliases"]) == (entity_id(unify(full)), [ranked])
+    assert sorted(entities[full]["text_unit_ids"]) == sorted(ids[:2])
+    (tie,) = merged["relationships"].to_pylist()
+    assert (tie["weight"], stats["loops"]) == (4.0, 1)
+    (claim,) = merged["covariates"].to_pylist()
+    assert claim["entity_id"] == entities[full]["id"]
+    whole({name: conform(name, table) for name, table in merged.items()})
+
+
+def test_an_alias_that_two_claim_or_of_another_type_unites_nothing():
+    tables = corpus(["One." * 60])
+    unit = tables["text_units"]["id"][0].as_py()
+    entities = [called("Ada Brook", "The Captain"), called("Tom Reed", "The Captain"), called("The Captain")]
+    entities += [called("Port of Brook", "Brook", kind="geo"), called("Brook", kind="person")]
+    merged, _ = merge(tables, [{"unit": unit, "entities": entities}], OPTIONS)
+    assert merged["entities"].num_rows == 5
+
+
+def test_entities_that_name_each_other_are_one_under_the_commoner_title():
+    tables = corpus(["One." * 60, "Two." * 60])
+    ids = tables["text_units"]["id"].to_pylist()
+    first = {"unit": ids[0], "entities": [called("Ada Brook", "A. Brook"), called("A. Brook", "Ada Brook")]}
+    second = {"unit": ids[1], "entities": [called("Ada Brook")]}
+    merged, _ = merge(tables, [first, second], OPTIONS)
+    assert merged["entities"]["title"].to_pylist() == ["Ada Brook"]
+
+
+def edge(source, target):
+    return {"source": source, "target": target, "description": "met", "strength": 2}

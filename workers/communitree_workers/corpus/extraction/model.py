@@ -8,7 +8,7 @@ try may give more).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from communitree_shared.contract.options import ExtractOptions
@@ -20,7 +20,7 @@ from communitree_workers.text.sentences import sentence_spans
 
 #: Prompts that a text unit's result depends on, by the name under which a caller may replace them.
 ASKED = ("extract", "gleaning", "claims")
-#: Part of a unit's identity: a new version extracts again.
+#: Part of a unit's identity: a new version extracts again. Better words in the built-in prompts are no new version.
 VERSION = "1"
 
 Messages = list[dict[str, str]]
@@ -69,10 +69,18 @@ def _schema(**lists: dict[str, Any]) -> dict[str, Any]:
     return closed({name: {"type": "array", "items": closed(fields)} for name, fields in lists.items()})
 
 
-GRAPH_SCHEMA = _schema(
-    entities=_strings("title", "type", "description"),
-    relationships={**_strings("source", "target", "description"), "strength": {"type": "number"}},
-)
+def graph_schema(types: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of entities, of these types or `other`, and relationships."""
+    kinds = {"enum": list(dict.fromkeys([*types, "other"]))} if types else {}
+    aliases = {"type": "array", "items": {"type": "string"}}
+    fields = _strings("title", "type", "description")
+    return _schema(
+        entities={"title": fields["title"], "aliases": aliases, "type": {"type": "string", **kinds},
+                  "description": fields["description"]},
+        relationships={**_strings("source", "target", "description"), "strength": {"type": "number"}},
+    )  # fmt: skip
+
+
 CLAIMS_SCHEMA = _schema(
     claims=_strings("subject", "object", "type", "status", "start_date", "end_date", "description", "source_text")
 )
@@ -105,7 +113,7 @@ async def _graph(
 ) -> Found:
     messages = graph_messages(passage, options, language, prompts)
     try:
-        text, value = await ask(messages, GRAPH_SCHEMA)
+        text, value = await ask(messages, graph_schema(options.entity_types))
     except ModelError as error:
         if not _halves_help(error) or halvings == 0 or len(passage) < _SHORTEST:
             raise
@@ -117,7 +125,7 @@ async def _graph(
         messages = [*messages, {"role": "assistant", "content": text}, _user(load("gleaning", language, prompts))]
         found.calls += 1
         try:
-            text, value = await ask(messages, GRAPH_SCHEMA, go_on=True)
+            text, value = await ask(messages, graph_schema(options.entity_types), go_on=True)
         except ModelError as error:
             found.failed(error)
             break

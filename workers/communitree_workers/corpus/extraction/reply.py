@@ -40,15 +40,19 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "end_date": ("end_date", "claim_end_date", "结束日期"),
     "source_text": ("source_text", "claim_source_text", "source_quote", "quote", "quotes", "原文"),
 }
+_ALIASES = frozenset(("aliases", "alias", "also_known_as", "别名", "其他名称"))
 _LISTS = {"entities": "entity", "relationships": "relationship", "relations": "relationship"}
 _NOTHING = frozenset({"", "none", "null", "n/a", "unknown", "无", "未知"})
 
 
 @dataclass
 class Found:
-    """Rows of a text unit. Entities: title, type, description; relationships: source, target, description, strength;
-    claims: subject, object, type, status, start_date, end_date, description, source_text. `holes`: start, end
-    (characters of the text), cause and message of what gave nothing. `part`: another try may give more."""
+    """Rows of a text unit.
+
+    Entities: title, type, description, and aliases where there are any; relationships: source, target, description,
+    strength; claims: subject, object, type, status, start_date, end_date, description, source_text. `holes`: start, end
+    (characters of the text), cause and message of what gave nothing. `part`: another try may give more.
+    """
 
     entities: list[Row] = field(default_factory=list)
     relationships: list[Row] = field(default_factory=list)
@@ -171,7 +175,17 @@ def _add_entity(out: Found, item: Mapping[str, Any]) -> None:
     if not unify(title):
         out.lost += 1
         return
-    out.entities.append({"title": title, "type": _get(item, "type").lower(), "description": _get(item, "description")})
+    row: Row = {"title": title, "type": _get(item, "type").lower(), "description": _get(item, "description")}
+    if aliases := _aliases(item):
+        row["aliases"] = aliases
+    out.entities.append(row)
+
+
+def _aliases(item: Mapping[str, Any]) -> list[str]:
+    """Return what an entity is also called, as a list of names has it."""
+    given = next((value for key, value in item.items() if str(key).strip().lower() in _ALIASES), None)
+    names = [" ".join(name.split()) for name in given if isinstance(name, str)] if isinstance(given, list) else []
+    return list(dict.fromkeys(name for name in names if unify(name)))
 
 
 def _add_relationship(out: Found, item: Mapping[str, Any]) -> None:

@@ -6,9 +6,10 @@ that a million entities need no more memory than their tables. The order of resu
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,7 @@ from communitree_shared.contract.tables import WEIGHT_SCALE
 from communitree_workers.corpus.disk.runs import HELD, Runs
 from communitree_workers.corpus.extraction.titles import unify
 from communitree_workers.corpus.merging.graph import CLAIM_WORDS, CLAIMS, Graph, Ints, hex_column, slices, unique_pairs
+from communitree_workers.corpus.merging.same_names import Aliases
 from communitree_workers.tables.columns import one_chunk
 
 #: An edge end or a claim's subject that is no entity of its own reply.
@@ -43,10 +45,17 @@ def unite(results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], held:
 
     A text unit with several results, or one that is not among `text_unit_ids`, keeps the first and loses the others,
     counted. An edge end that no entity row names becomes an entity without description. Loops are left out and counted.
-    More than `held` rows go through files.
+    Titles that are another entity's alias are that entity (see `same_names`). More than `held` rows go through files.
     """
-    with Runs(_ENTITIES, held) as entities, Runs(_EDGES, held) as edges:
-        notes, claims = _scanned(results, text_unit_ids, entities, edges)
+    with contextlib.ExitStack() as stack:
+        entities, edges = (stack.enter_context(Runs(schema, held)) for schema in (_ENTITIES, _EDGES))
+        aliases = Aliases()
+        notes, claims = _scanned(results, text_unit_ids, entities, edges, aliases)
+        if same := aliases.same(entities.parts):
+            one, other = (stack.enter_context(Runs(schema, held)) for schema in (_ENTITIES, _EDGES))
+            _rename(same, entities, one)
+            notes["loops"] += _join(same, edges, other)
+            entities, edges, claims = one, other, _renamed(claims, same, ("subject", "object"))
         graph, digests = _entities(entities, len(text_unit_ids))
         _edges(graph, edges, digests, len(text_unit_ids))
     columns = {name: claims[name] for name in CLAIM_WORDS} | {"unit": claims["unit"]}
@@ -58,7 +67,7 @@ def unite(results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], held:
 
 
 def _scanned(
-    results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], entities: Runs, edges: Runs
+    results: Iterable[dict[str, Any]], text_unit_ids: Sequence[str], entities: Runs, edges: Runs, aliases: Aliases
 ) -> tuple[dict[str, int], pa.Table]:
     """Put the rows of all results into the runs; return the notes and the claims."""
     number = {identity: n for n, identity in enumerate(text_unit_ids)}
@@ -75,6 +84,9 @@ def _scanned(
             notes[name] += int(result.get(name, 0))
         notes["holes"] += len(result.get("holes", ()))
         _add_result(result, unit, found, tied, claimed, notes)
+        for e in result.get("entities", []):
+            for alias in e.get("aliases", ()):
+                aliases.add(unify(e["title"]), unify(alias))
     found.flush()
     tied.flush()
     return notes, claimed.table()
@@ -107,6 +119,40 @@ def _add_result(
     for c in result.get("claims", []):
         other_end = _identity(c["object"])[1] if c["object"] else None
         claimed.add(b"", (_identity(c["subject"])[1], other_end, unit, *(c[name] for name in CLAIM_WORDS)))
+
+
+def _rename(same: Mapping[str, str], entities: Runs, into: Runs) -> None:
+    """Put rows of entities into other runs, under the titles of what they are the same as."""
+    place = [name.name for name in _ENTITIES].index("key")
+    for part in entities.parts():
+        keys = [same.get(key, key) for key in part["key"].to_pylist()]
+        first = np.frombuffer(b"".join(map(_digest, keys)), dtype=np.uint64)[::2]
+        into.add(part.set_column(place, _ENTITIES.field("key"), pa.array(keys, pa.string())), first.copy())
+
+
+def _join(same: Mapping[str, str], edges: Runs, into: Runs) -> int:
+    """Put edges into other runs, between what their ends are the same as; return how many were loops and are left out.
+
+    Ends stay in the order of their titles.
+    """
+    loops = 0
+    for part in edges.parts():
+        part = _renamed(part, same, ("a", "b"))
+        kept = part.filter(pc.not_equal(part["a"], part["b"]))
+        loops += part.num_rows - kept.num_rows
+        pairs = zip(kept["a"].to_pylist(), kept["b"].to_pylist(), strict=True)
+        mixed = b"".join(_mixed(*sorted(pair)) for pair in pairs)
+        into.add(kept, np.frombuffer(mixed, dtype=np.uint64)[::2].copy())
+    return loops
+
+
+def _renamed(table: pa.Table, same: Mapping[str, str], names: Iterable[str]) -> pa.Table:
+    """Return a table whose columns of digests name what their titles are the same as."""
+    digests = {_digest(key): _digest(other) for key, other in same.items()}
+    for name in names:
+        values = [digests.get(value, value) for value in table[name].to_pylist()]
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, _DIGEST))
+    return table
 
 
 class _Buffer:
@@ -187,7 +233,7 @@ def _entities(runs: Runs, units: int) -> tuple[Graph, pa.Array]:
 
 def _described(part: pa.Table, group: Ints, size: int) -> list[pa.Array]:
     """Return title, type, description and aliases of each group of a sorted part."""
-    titles, types, descriptions = (part[name].to_pylist() for name in ("title", "type", "description"))
+    keys, titles, types, descriptions = (part[name].to_pylist() for name in ("key", "title", "type", "description"))
     bounds = np.searchsorted(group, np.arange(size + 1)).tolist()
     title: list[str] = []
     what: list[str] = []
@@ -201,6 +247,9 @@ def _described(part: pa.Table, group: Ints, size: int) -> list[pa.Array]:
             aliases.append([])
             continue
         spelled = _by_count(titles[start:end])
+        if len(spelled) > 1:  # its own title before those of what is the same
+            own = keys[start]
+            spelled = [*(t for t in spelled if unify(t) == own), *(t for t in spelled if unify(t) != own)]
         title.append(spelled[0])
         aliases.append(spelled[1 : 1 + _MOST_ALIASES])
         what.append(next(iter(_by_count(t for t in types[start:end] if t)), ""))
