@@ -28,6 +28,7 @@ RUN pip install --constraint constraints.txt '.[workers,documents]' cryptography
 # Both for a root that cannot be written: the vocabulary that tokens are counted with, a folder for temporary files.
 ENV TIKTOKEN_CACHE_DIR=/usr/local/share/communitree/tiktoken
 RUN python -c "from communitree_shared import tokens; tokens.encoding()" \
+    && chmod -R a+rX $TIKTOKEN_CACHE_DIR \
     && install --directory --owner=communitree --group=communitree --mode=0700 /scratch
 
 USER communitree

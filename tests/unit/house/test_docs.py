@@ -48,7 +48,7 @@ def test_commands_and_options_in_the_text_exist(name: str) -> None:
     called = set(re.findall(r"(?:`|bin/|^)communitree ([a-z][a-z-]+)", text, re.MULTILINE))
     assert called <= commands
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
-    others = {"--scale", "--help", "--rm"}
+    others = {"--scale", "--help", "--rm", "--no-deps"}
     assert options <= others | set(re.findall(r"--[a-z][a-z-]+", reference))
 
 
@@ -88,7 +88,7 @@ def test_messages_name_every_event() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_in_the_text_exist(name: str) -> None:
     named = set(re.findall(r"\bCOMMUNITREE_[A-Z0-9_]*[A-Z0-9]\b", read(name)))
-    assert named <= variables() | {"COMMUNITREE_LLM"}
+    assert {setting.removesuffix("_FILE") for setting in named} <= variables() | {"COMMUNITREE_LLM"}
 
 
 @pytest.mark.parametrize("name", NAMES)
