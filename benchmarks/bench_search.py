@@ -69,7 +69,7 @@ def theirs(folder: Path, url: str, planted: dict[int, str], python: str) -> None
     (done,) = peer(folder, url, [{"questions": [QUESTION], "concurrent": 1}], python)
     (answer,) = done["answers"]
     with urllib.request.urlopen(url.removesuffix("/v1") + "/bodies", timeout=10) as reply:
-        prompt = json.load(reply)[-1]["messages"][0]["content"]  # the last request is the reduce
+        prompt = json.load(reply)[-1]["messages"][-1]["content"]  # the last request is the reduce
     mapped = {w for point in answer["points"] for w in wards(point, planted)}
     reduced, said = wards(prompt, planted), wards(answer["answer"], planted)
     named = {int(n) for n in re.findall(r"\b(?:ward|report)s? (\d+)", answer["answer"], re.IGNORECASE)} - said

@@ -86,9 +86,12 @@ def test_text_units_are_not_cited_as_reports(stack: Stack, provider: Provider) -
     assert answer["account"]["citations"] == {"total": 2, "verified": 1, "unverified": 1}
 
 
-def test_what_reports_quote_is_no_citation_of_the_answer(stack: Stack, provider: Provider) -> None:
-    provider.reset(planted=r"[^.|]*\. \[Data: \w+ \(\d+\)\]")  # statements with the references of the report itself
+def test_what_reports_quote_is_not_shown_and_no_citation_of_the_answer(stack: Stack, provider: Provider) -> None:
+    provider.reset(planted=r"[^.|¶]{20,}\.")
     answer = stack.call_json("ask", "topics", "What is quoted?", "--leaves")
+    prompts = [str(body["messages"]) for body in provider.bodies()]
+    assert any("# Table: Reports" in prompt for prompt in prompts)
+    assert not any("[Data: Entities" in prompt for prompt in prompts)
     assert answer["account"]["points"]["used"] > 0
     assert not [p for p in answer["points"] if "[Data" in p["text"]]
     assert re.findall(r"Data: (\w+)", answer["answer"]) == ["Reports"] * answer["answer"].count("[Data")
@@ -96,7 +99,7 @@ def test_what_reports_quote_is_no_citation_of_the_answer(stack: Stack, provider:
 
 
 def test_a_citation_leads_to_the_rows_behind_it(stack: Stack, provider: Provider) -> None:
-    provider.reset(planted=r"[^.|]*\. \[Data: \w+ \(\d+\)\]")
+    provider.reset(planted=r"[^.|¶]{20,}\.")
     answer = stack.call_json("ask", "topics", "What is behind it?", "--leaves")
     report = next(c for c in answer["citations"] if c["entities"])
     named = {row["id"]: row["title"] for row in report["entities"]}

@@ -159,6 +159,21 @@ def test_a_refusal_without_a_cause_is_tried_in_halves_once_a_job(stack: Stack, p
     assert provider.stats()["outcomes"]["refused_400"] <= min(refused, batches + 2)
 
 
+def test_a_question_that_cannot_be_rewritten_is_asked_as_it_is(
+    stack: Stack, provider: Provider, tmp_path: Path
+) -> None:
+    turns = [{"role": "user", "content": "Who built it?"}, {"role": "assistant", "content": "The council."}]
+    (tmp_path / "history.json").write_text(json.dumps(turns))
+    provider.reset(habit="refusal", habit_kinds=["text"], habit_match="Reply with the question only")
+    _, answer = ask(stack, "And when?", "--history", str(tmp_path / "history.json"))
+    assert answer["status"] == "answered"
+    assert answer["standalone_question"] == "And when?"
+    assert any("could not be made to stand without the conversation" in line for line in answer["account"]["warnings"])
+    provider.reset(**GOOD, planted="")
+    _, again = ask(stack, "And when?", "--history", str(tmp_path / "history.json"))
+    assert again["cached"] is False
+
+
 def test_points_that_cannot_be_used_are_asked_for_once_more(stack: Stack, provider: Provider) -> None:
     provider.reset(habit="strings", habit_kinds=["map"], habit_first=1)
     code, answer = ask(stack, "What is a string?", "--max-context-tokens", "60000")

@@ -32,6 +32,11 @@ class Provider:
         """Return its counters."""
         return self._call("stats")
 
+    def bodies(self) -> list[dict[str, Any]]:
+        """Return the last requests that it got."""
+        found: Any = self._call("bodies")
+        return list(found)
+
     def reset(self, **changes: Any) -> None:
         """Zero the counters and change its behaviour."""
         self._call("reset", changes)

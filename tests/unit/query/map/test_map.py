@@ -60,16 +60,8 @@ def test_references_in_a_description_are_read_by_kind_and_leave_none_behind() ->
 
 def test_titles_that_stand_in_the_table_are_ids() -> None:
     named = replace(BATCH, lines=[b"3|Ships of 1931|x\n", b"5|Gulls|y\n", b"7|gulls|z\n"])
-    read = parse_points(
-        {
-            "points": [
-                point(reports=["ships  of 1931", 7]),
-                point(reports=["《Ships of 1931》"]),
-                point(reports=["Gulls"]),
-            ]
-        },
-        named,
-    )
+    titles: list[list[Any]] = [["ships  of 1931", 7], ["《Ships of 1931》"], ["Gulls"]]
+    read = parse_points({"points": [point(reports=reports) for reports in titles]}, named)
     assert [p.reports for p in read.points] == [[3, 7], [3], []]  # two rows are called Gulls
     assert unusable(read) == 1
     (alone,) = parse_points({"points": [{"description": "d", "score": 9, "reports": "Ships of 1931"}]}, named).points

@@ -42,10 +42,8 @@ class KnownRatings:
         self._redis, self._ttl = context.services.ledger.redis, int(context.services.settings.map_cache_ttl)
         tenant, corpus = context.message.tenant, encode_name(question.request.corpus)
         prompt = load("rate", question.language, question.options.prompts)
-        around, repeats = (
-            [context.services.settings.model("rate").model, prompt, question.text],
-            str(question.selection.num_repeats),
-        )
+        model, repeats = context.services.settings.model("rate").model, str(question.selection.num_repeats)
+        around = [model, prompt, question.text]
         self._keys = {
             community: rk.rating(tenant, corpus, _digest([*around, text, repeats])) for community, text in texts.items()
         }

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from communitree_shared.contract.options import SelectionOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, truncate
 from communitree_workers.prompts import file_language, load, question_text
@@ -44,9 +43,9 @@ def rate_messages(
     ]
 
 
-def rate_temperature(selection: SelectionOptions) -> float | None:
-    """Return the temperature of rating calls: 0, but where several are to differ and vote, the endpoint's own."""
-    return 0.0 if selection.num_repeats <= 1 else None
+def rate_temperature(set_for_stage: float | None, repeats: int = 1) -> float | None:
+    """Return the temperature of rating calls: 0, unless one is set, or several replies are to differ and vote."""
+    return 0.0 if set_for_stage is None and repeats <= 1 else None
 
 
 def rate_schema() -> dict[str, Any]:

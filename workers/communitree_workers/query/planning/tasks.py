@@ -137,9 +137,12 @@ async def rate(context: UnitContext) -> Outcome:
             [(c, texts[c]) for c in missing], question.text, question.language, options.prompts, encoding=view.encoding
         )
         votes: dict[int, list[float | None]] = {c: [] for c in missing}
+        temperature = rate_temperature(
+            context.services.settings.model("rate").temperature, options.selection.num_repeats
+        )  # fmt: skip
         for turn in range(options.selection.num_repeats):
             chat = ChatRequest(
-                messages=messages, schema=rate_schema(), json=True, temperature=rate_temperature(options.selection),
+                messages=messages, schema=rate_schema(), json=True, temperature=temperature,
                 seed=options.seed + turn,
             )  # fmt: skip
             try:

@@ -20,6 +20,7 @@ from communitree_workers.query.planning.rating import (
     parse_ratings,
     rate_messages,
     rate_schema,
+    rate_temperature,
     rerate_items,
 )
 from communitree_workers.query.planning.reduce_sizes import part_words
@@ -141,8 +142,9 @@ class Writer:
             self.options.prompts,
             encoding=self.question.view.encoding,
         )
+        temperature = rate_temperature(self.context.services.settings.model("rate").temperature)
         chat = ChatRequest(
-            messages=messages, schema=rate_schema(), json=True, temperature=0.0, seed=self.options.seed
+            messages=messages, schema=rate_schema(), json=True, temperature=temperature, seed=self.options.seed
         )  # fmt: skip
         call = self.context.call(usd=self.question.selection.budget_usd, bulk=self.options.bulk)
         try:
