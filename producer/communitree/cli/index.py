@@ -43,6 +43,7 @@ FLAGS = Flags(
         "max_failed": "Share of a stage's model units that may fail; above it (and above 2), a better version stays "
         "published.",
         "publish_anyway": "Publish although the model did not succeed; the result says what is missing.",
+        "rewrite_reports": "Also write those reports anew that an earlier release's own prompt made.",
         "read.chunk_overlap": "Tokens that neighbouring text units share.",
         "read.chunking": "Cut at tokens, or at the ends of sentences.",
         "read.encoding_model": "The encoding that counts tokens.",

@@ -16,7 +16,7 @@ Nested = dict[str, Any]
 #: Choices about one job, by path; a section's name stands for all of it.
 OF_ONE_JOB = frozenset(
     (
-        *("graph", "plan_only", "budget_usd", "budget_tokens", "reset_settings", "publish_anyway"),
+        *("graph", "plan_only", "budget_usd", "budget_tokens", "reset_settings", "publish_anyway", "rewrite_reports"),
         *("read.limit", "read.strict", "cluster.recluster"),
     )
 )

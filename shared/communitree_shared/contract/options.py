@@ -109,6 +109,7 @@ class IndexOptions(_Options):
     budget_tokens: int | None = None
     max_failed: float = Field(0.05, ge=0, le=1, description="share of a stage's model units that may fail")
     publish_anyway: bool = Field(False, description="publish although the model did not succeed")
+    rewrite_reports: bool = Field(False, description="write reports of earlier built-in prompts anew")
     plan_only: bool = Field(False, description="end with an IndexPlan: no model is called, nothing is published")
 
 

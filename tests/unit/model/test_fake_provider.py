@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from communitree_shared.contract.options import AnswerOptions, ReportOptions
+from communitree_shared.contract.options import AnswerOptions
 from communitree_workers.prompts import load, question_text
 from communitree_workers.query.batches.frame import data_text, rules_text
 from communitree_workers.query.reduce.rounds import reduce_messages
@@ -61,7 +61,7 @@ def test_the_answer_holds_the_points_and_nothing_of_the_instructions() -> None:
 
 
 def test_a_report_cites_rows_of_its_tables() -> None:
-    found = json.loads(reply(instructions(ReportOptions(), "en", {}).before + EVIDENCE))
+    found = json.loads(reply(instructions("en", {}, 2000).before + EVIDENCE))
     cited = " ".join(finding["explanation"] for finding in found["findings"])
     assert "[Data: Entities (4)]" in cited
     assert "[Data: Relationships (8)]" in cited

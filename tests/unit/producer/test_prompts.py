@@ -35,5 +35,5 @@ def test_what_would_be_ignored_is_refused(tmp_path: Path, given: str, text: str,
 
 
 def test_the_names_are_those_of_the_files() -> None:
-    names = {entry.name.split(".")[0] for entry in files("communitree_workers.prompts").iterdir()}
-    assert set(OF_INDEX) | set(OF_QUESTION) == names - {"__init__", "__pycache__"}
+    names = {e.name.split(".")[0] for e in files("communitree_workers.prompts").iterdir() if e.name.endswith(".md")}
+    assert set(OF_INDEX) | set(OF_QUESTION) == names

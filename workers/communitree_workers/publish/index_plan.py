@@ -19,7 +19,7 @@ from communitree_workers.publish.replaced import replaced
 from communitree_workers.publish.seconds import index_seconds
 from communitree_workers.publish.tasks import end, notes_of
 from communitree_workers.report.evidence import EvidenceBuilder
-from communitree_workers.report.tasks import TABLES, unit_id
+from communitree_workers.report.tasks import TABLES, holds_earlier, unit_id
 from communitree_workers.runtime.context import Outcome, UnitContext
 from communitree_workers.runtime.runner import Handler
 from communitree_workers.tables import io
@@ -65,11 +65,17 @@ def _levels(
     writer = models.get("report", EXTRACTIVE)
     folder = context.keys.units(request.corpus, "report")
     there = {key.removeprefix(folder) for key in services.store.keys(folder)}
+    earlier = builder.earlier() if there and holds_earlier(context, request, options) else None
     found = {}
     for level, counts in builder.estimate().items():
         planned = LevelPlan(**counts)
-        for evidence in builder.whole(level) if there else ():
-            if evidence.needs_model and unit_id(message.tenant, writer, evidence) in there:
+        whole = [evidence for evidence in builder.whole(level) if evidence.needs_model] if there else []
+        known = {e.community for e in whole if unit_id(message.tenant, writer, e) in there}
+        if earlier is not None:
+            others = earlier.whole(level, {e.community for e in whole} - known)
+            known |= {e.community for e in others if unit_id(message.tenant, writer, e) in there}
+        for evidence in whole:
+            if evidence.community in known:
                 planned.reused += 1
                 planned.calls -= 1
                 planned.prompt_tokens -= evidence.prompt_tokens

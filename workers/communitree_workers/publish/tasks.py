@@ -64,10 +64,11 @@ def publish(context: UnitContext) -> Outcome:
     tables = context.read(request.corpus, request.version, *TABLES)
     reports: dict[int, Report] = {}
     reused: set[int] = set()
+    earlier = 0
     if extraction.kept:
         tables |= context.read(request.corpus, request.version, COMMUNITY_REPORTS)
     else:
-        reports, reused = _all_reports(context, request, options)
+        reports, reused, earlier = _all_reports(context, request, options)
         made = report_table(tables[COMMUNITIES], reports, options.read.encoding_model)
         tables[COMMUNITY_REPORTS] = made
         context.write(request.corpus, request.version, {COMMUNITY_REPORTS: made})
@@ -91,7 +92,8 @@ def publish(context: UnitContext) -> Outcome:
     store.put(keys.artifact(request.corpus, request.version, VIEW), build_view(tables).to_bytes())
     manifest = {
         "version": request.version, "corpus": request.corpus, "created": time.time(), "options": options.model_dump(),
-        "settings": request.settings, "fallbacks": {end.stage: end.share for end in ends},
+        "settings": request.settings, "earlier_reports": earlier,
+        "fallbacks": {end.stage: end.share for end in ends},
         "result": result.model_dump(), "tree": tree.as_json(), "extract": extraction.as_json(but={"units"}),
         "format": TABLES_FORMAT,
     }  # fmt: skip
@@ -144,16 +146,19 @@ def end(context: UnitContext, status: str, result: dict[str, Any], reason: str =
 
 def _all_reports(
     context: UnitContext, request: CorpusRequest, options: IndexOptions
-) -> tuple[dict[int, Report], set[int]]:
+) -> tuple[dict[int, Report], set[int], int]:
+    """Return the reports by community, those that were found again, and how many of them an earlier prompt made."""
     reports: dict[int, Report] = {}
     reused: set[int] = set()
-    level = 0
+    level = earlier = 0
     while found := gather(context, request, options, level):
         reports |= found
         key = context.keys.build(request.corpus, request.version, f"reports/level-{level}.json")
-        reused |= {e["community"] for e in context.services.store.get_json(key) if e["reused"]}
+        index = context.services.store.get_json(key)
+        reused |= {e["community"] for e in index if e["reused"]}
+        earlier += sum(1 for e in index if e.get("earlier"))
         level += 1
-    return reports, reused
+    return reports, reused, earlier
 
 
 def _result(

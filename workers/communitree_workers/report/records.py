@@ -37,7 +37,8 @@ class Evidence:
     for each kind and for `reports`, the numbers citations may use, in the order of the rows in `data`; `record` is the
     `evidence` JSON of the report's row and `omitted` its `omitted` JSON. `gaps` lists the rows (positions in this
     version's tables) that are omitted or only aggregated: a parent's count needs them. `direct` is the mass read in
-    the raw evidence, `share` the community's share of the corpus's mass, `names` its most central entities.
+    the raw evidence, `share` the community's share of the corpus's mass, `names` its most central entities,
+    `words` the length that a report on it may have (0: the option's).
     `hash` covers template, language, options
     that matter and data, but no row numbers, so that it survives their renumbering in a later version.
     `needs_model` is False where no call is worth its price; `cause` then says why, "" when it was planned so.
@@ -61,6 +62,7 @@ class Evidence:
     omitted: dict[str, Any]
     gaps: dict[str, dict[str, list[int]]]
     names: list[str]
+    words: int = 0
 
     def to_json(self) -> bytes:
         """Return compact JSON."""

@@ -92,12 +92,24 @@ def level(context: UnitContext) -> Outcome:
     builder = EvidenceBuilder(tables, options.report, options.read.encoding_model, language, options.prompts)
     model = json.loads(services.ledger.record(context.message.tenant, context.message.job).get("models", "{}"))
     name = model.get("report", EXTRACTIVE)
-    found = builder.build(number, {c: ChildReport.of(r) for c, r in children.items()})
-    packed, index = _pack(context, found, name)
+    below = {c: ChildReport.of(r) for c, r in children.items()}
+    found = builder.build(number, below)
     folder = keys.units(request.corpus, "report")
-    known = services.store.present(folder, (entry["unit"] for entry in index))
+    units = {evidence.community: _unit(context, evidence, name) for evidence in found}
+    known = services.store.present(folder, units.values())
+    kept: set[int] = set()
+    if name != EXTRACTIVE and holds_earlier(context, request, options):
+        missing = {e.community for e in found if e.needs_model and units[e.community] not in known}
+        earlier = {e.community: e for e in builder.earlier().build(number, below, missing)} if missing else {}
+        ids = {community: _unit(context, evidence, name) for community, evidence in earlier.items()}
+        there = services.store.present(folder, ids.values())
+        kept = {community for community, unit in ids.items() if unit in there}
+        known |= there
+        found = [earlier[e.community] if e.community in kept else e for e in found]
+    packed, index = _pack(context, found, name)
     for entry in index:
         entry["reused"] = entry["unit"] in known
+        entry["earlier"] = entry["community"] in kept
     services.store.put(keys.build(request.corpus, request.version, f"evidence/level-{number}.bin"), packed)
     services.store.put_json(keys.build(request.corpus, request.version, f"reports/level-{number}.json"), index)
     stage = Stage(
@@ -127,12 +139,24 @@ def unit_id(tenant: str, writer: str, evidence: Evidence) -> str:
     return hashlib.sha256(f"{tenant}\n{writer}\n{evidence.hash}".encode()).hexdigest()[:40]
 
 
+def _unit(context: UnitContext, evidence: Evidence, model: str) -> str:
+    return unit_id(context.message.tenant, model if evidence.needs_model else EXTRACTIVE, evidence)
+
+
+def holds_earlier(context: UnitContext, request: CorpusRequest, options: IndexOptions) -> bool:
+    """Say whether the published version may hold reports by an earlier built-in prompt, and they are to be kept."""
+    store, keys = context.services.store, context.keys
+    current = store.find_json(keys.current(request.corpus))
+    manifest = store.find_json(keys.manifest(request.corpus, str(current["version"]))) if current else None
+    return bool(manifest and manifest.get("earlier_reports", 1) and not options.rewrite_reports)
+
+
 def _pack(context: UnitContext, found: list[Evidence], model: str) -> tuple[bytes, list[dict[str, Any]]]:
     parts, index, offset = [], [], 0
     for evidence in found:
         data = evidence.to_json()
         writer = model if evidence.needs_model else EXTRACTIVE
-        unit = unit_id(context.message.tenant, writer, evidence)
+        unit = _unit(context, evidence, model)
         index.append({
             "community": evidence.community, "unit": unit, "offset": offset, "length": len(data), "model": writer,
             "tokens": evidence.prompt_tokens,
