@@ -58,7 +58,8 @@ class Pulse:
             self._path.unlink()
 
     def _write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self._path.parent.parent, self._path.parent):  # a mode is that of the last folder alone
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         aside = self._path.with_suffix(".new")
         aside.write_text(self._text)
         aside.replace(self._path)

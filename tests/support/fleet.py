@@ -20,7 +20,7 @@ from support.stack import FAST
 
 TESTS = Path(__file__).parents[1]
 
-_SERVERS = ("redis_url", "redis_ca_bundle", "redis_certificate", "redis_private_key", "redis_sentinel_password",
+_SERVERS = ("home", "redis_url", "redis_ca_bundle", "redis_certificate", "redis_private_key", "redis_sentinel_password",
             "s3_endpoint", "s3_access_key", "s3_secret_key", "s3_bucket", "s3_prefix", "s3_secure", "s3_ca_bundle",
             "s3_region", "tenant")  # fmt: skip
 

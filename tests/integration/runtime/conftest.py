@@ -30,7 +30,7 @@ FAST = {
 
 def environment(settings: Settings) -> dict[str, str]:
     values = settings.model_dump()
-    names = ["redis_url", "s3_endpoint", "s3_access_key", "s3_secret_key", "s3_bucket", "s3_prefix"]
+    names = ["home", "redis_url", "s3_endpoint", "s3_access_key", "s3_secret_key", "s3_bucket", "s3_prefix"]
     plain = {n: getattr(values[n], "get_secret_value", lambda v=values[n]: str(v))() for n in names}
     own = {f"COMMUNITREE_{n.upper()}": v for n, v in plain.items()}
     return {**os.environ, **FAST, **own, "PYTHONPATH": str(TESTS)}

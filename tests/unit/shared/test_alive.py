@@ -98,6 +98,18 @@ def test_a_main_process_that_does_nothing_lets_its_file_grow_old(tmp_path: Path)
         assert not verdict(look(tmp_path), [])[0]
 
 
+def test_a_home_that_it_makes_is_its_owners_alone(tmp_path: Path) -> None:
+    """`communitree up` refuses another."""
+    before = os.umask(0)
+    try:
+        with Pulse(tmp_path / "new" / "home", ["map"]):
+            pass
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "new" / "home", tmp_path / "new" / "home" / "run"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_file_that_was_swept_away_comes_back(tmp_path: Path) -> None:
     with Pulse(tmp_path, ["map"]):
         next(run_folder(tmp_path).iterdir()).unlink()
