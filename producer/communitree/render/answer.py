@@ -116,6 +116,9 @@ def selection_lines(selection: Selection, zh: bool, units: int | None = None, *,
             levels=say("semicolon", zh) + levels if levels else "",
         )
     ]  # fmt: skip
+    if picks := selection.picks.reports:
+        because = say("picks.why", zh, why=selection.picks.why) if selection.picks.why else ""
+        lines.append(say("picks", zh, n=len(picks), why=because, reports=_ids(picks, zh)))
     if count := selection.finest_available.count:
         wanted = selection.budget.get("level")
         deepest = wanted if isinstance(wanted, int) else max(map(int, selection.levels), default=0)

@@ -49,6 +49,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "did.read": ("read", "读取"),
     "did.chose": ("chose", "选出"),
     "level": ("level {level}: {n:,}", "第 {level} 层 {n:,} 份"),
+    "picks": (
+        "{n:report was picked|reports were picked} for the question's words, beside the cut{why}: {reports}",
+        "另按问题中的词选出 {n:,} 份报告，不计入这一刀{why}：{reports}",
+    ),
+    "picks.why": (" ({why})", "（{why}）"),
     "finest": (
         "{n:of these is a leaf|of these are leaves} on a coarser level than {level}: nothing finer is below",
         "其中 {n:,} 份是比第 {level} 层更粗的层上的叶子：其下没有更细的报告",

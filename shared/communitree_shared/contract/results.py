@@ -79,8 +79,18 @@ class Pruned(_Result):
     heaviest: list[dict[str, Any]] = []
 
 
+class Picks(_Result):
+    """Reports read for the question's words, of any level, beside a cut: one below a report of the cut is no fault."""
+
+    count: int = 0
+    reports: list[int] = []
+    why: str = ""
+
+
 class Selection(_Result):
     """The reports a query reads, and why these. `tokens`: of the rows as rendered, without the prompt around.
+
+    `reports`: all of them, the cut's, which `levels` counts, and the picks.
 
     `pruned`: rated irrelevant; without ratings, what its budget left out. `left_out`: what a walk's budget did.
     """
@@ -91,6 +101,7 @@ class Selection(_Result):
     reports: int = 0
     tokens: int = 0
     levels: dict[str, int] = {}
+    picks: Picks = Picks()
     finest_available: FinestAvailable = FinestAvailable()
     pruned: Pruned = Pruned()
     left_out: Pruned = Pruned()

@@ -58,7 +58,7 @@ STRATEGIES: dict[str, Strategy] = {
     for declared in (
         Strategy(
             "auto",
-            otherwise="Where nothing is chosen: a coarse cut of everything, finer where the question's words are.",
+            otherwise="Where nothing is chosen: the reports that match the question's words, and a cut of everything.",
             options=("auto_tokens",),
             says={
                 "themes_general": (
@@ -66,8 +66,8 @@ STRATEGIES: dict[str, Strategy] = {
                     "问题针对整个语料，全部预算用于均匀的一刀",
                 ),
                 "themes_unknown": (
-                    "no report's title or summary has the question's words, so the whole budget goes to an even cut",
-                    "没有报告的标题或摘要含有问题中的词，全部预算用于均匀的一刀",
+                    "no report has the question's words, so the whole budget goes to an even cut",
+                    "没有报告含有问题中的词，全部预算用于均匀的一刀",
                 ),
                 "themes_common": (
                     "the question's words stand in most reports, so the whole budget goes to an even cut",
@@ -78,9 +78,13 @@ STRATEGIES: dict[str, Strategy] = {
                     "整个语料最细的一刀也在预算之内",
                 ),
                 "focused": (
-                    "half the budget on the coarse cut, half on refining {count:community that matches|communities "
-                    "that match} {words}",
-                    "一半预算用于粗略的一刀，另一半用于细化与 {words} 匹配的 {count} 个社区",
+                    "{count:pick|picks} among the reports whose text matches {words} best, and a cut of everything "
+                    "with the rest of the budget",
+                    "从正文与 {words} 最匹配的报告中选出 {count} 份，其余预算用于对整个语料的一刀",
+                ),
+                "picks": (
+                    "the full text of all reports, of any level, was searched for {words}",
+                    "在各层所有报告的全文中查找 {words}",
                 ),
             },
         ),

@@ -24,6 +24,7 @@ from communitree_shared.contract.results import (
     FinestAvailable,
     IndexResult,
     LlmAccount,
+    Picks,
     Plan,
     Point,
     PointsAccount,
@@ -163,6 +164,16 @@ def test_what_is_as_fine_as_it_gets_is_called_leaves_above_the_level_that_was_wa
         finest = FinestAvailable(count=count)
         selection = Selection(strategy="s", levels=levels, finest_available=finest, budget=budget)
         assert words in selection_lines(selection, False)
+
+
+def test_picks_stand_beside_the_levels_of_the_cut() -> None:
+    picks = Picks(count=2, reports=[7, 1_301], why="searched for Zebra")
+    selection = Selection(strategy="auto", reports=4, levels={"0": 2}, picks=picks)
+    said = text(*selection_lines(selection, False))
+    assert "read 4 reports, 0 tokens; level 0: 2\n2 reports were picked for the question's words" in said
+    assert "beside the cut (searched for Zebra): 7, 1301\n" in said
+    assert "选出 2 份报告，不计入这一刀（searched for Zebra）：7、1301\n" in text(*selection_lines(selection, True))
+    assert "pick" not in text(*selection_lines(selection.model_copy(update={"picks": Picks()}), False))
 
 
 CHINESE = ANSWER.model_copy(update={

@@ -113,17 +113,6 @@ def _wordy() -> TreeShape:
     return TreeShape(parent, (10,) * 14, (0,) * 6 + (100,) * 8)
 
 
-def test_auto_refines_where_the_words_are() -> None:
-    words = [["corpus"]] * 13 + [["zebra", "corpus"]]
-    view = view_of(_wordy(), words=words)
-    selected = select(view, SelectionOptions(auto_tokens=60), "Where do zebras live?")
-    assert selected.selection.budget["mode"] == "focused"
-    assert "zebra" in selected.selection.why
-    assert 13 in selected.ids
-    assert selected.selection.tokens <= 60
-    assert is_cut(view, selected.ids)
-
-
 @pytest.mark.parametrize(
     ("question", "why"),
     [
@@ -144,17 +133,6 @@ def test_auto_reads_an_even_cut_for_themes_and_says_why(question: str, why: str)
 def test_auto_says_when_everything_fits() -> None:
     view = view_of(_wordy())
     assert "fits" in select(view, SelectionOptions(), "Where do zebras live?").selection.why
-
-
-@settings(max_examples=30)
-@given(shapes(most=16), st.integers(1, 500), st.data())
-def test_auto_is_a_cut_within_its_budget(shape: TreeShape, budget: int, data: st.DataObject) -> None:
-    n = len(shape.parent)
-    words = data.draw(st.lists(st.sampled_from([["zebra"], ["lion"], []]), min_size=n, max_size=n))
-    view = view_of(shape, words=words)
-    ids = select(view, SelectionOptions(auto_tokens=budget), "Where do zebras live?").ids
-    assert is_cut(view, ids)
-    assert int(view.tokens[[view.node[id] for id in ids]].sum()) <= budget
 
 
 def test_a_selection_that_rates_cannot_be_made_in_one_step() -> None:

@@ -38,7 +38,7 @@ def word_notes(
 
     Args:
         asked: the question.
-        lexicon: the words of reports' titles, summaries and headings.
+        lexicon: the words of reports' full text.
         statements: what was found.
         held: says whether a word stands in any report or text unit; asked where nothing was found.
         language: of the notes.

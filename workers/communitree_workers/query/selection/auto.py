@@ -1,12 +1,13 @@
-"""`auto`, the default: a coarse cut of everything, and the rest of the budget where the question's words are.
+"""`auto`, the default: the reports that match the question, and with the rest of the budget a cut of everything.
 
-No model call. A question about the whole corpus gets an even cut; one that names something gets half of the budget
-for the coarse cut and half for refining, in place, the branches that match.
+No model call. A question about the whole corpus gets an even cut. One that names something gets picks first: the
+reports, of any level, whose full text matches best (BM25). How much of the budget they may take grows with the share of
+the question's words that are rare; how much they do take is decided by how many match nearly as well as the best one.
+The rest goes to the finest cut that it pays for, so that nothing is unseen: a picked report may stand below one of it.
 """
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from communitree_workers.query.question.question import Question
 from communitree_workers.query.selection.choice import Choice, Price, Selected, describe, level_spans
-from communitree_workers.query.selection.cut import cut
+from communitree_workers.query.selection.cut import Cut, cut
 from communitree_workers.query.view.blocks import Blocks
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
 from communitree_workers.query.view.costs import costs
@@ -22,10 +23,14 @@ from communitree_workers.query.wording.phrases import say
 
 #: A word in more than this share of the reports names nothing in particular.
 _COMMON = 0.5
-#: A branch is refined first while its best match is at least this share of the best match of all.
-_WORTH = 0.25
-#: A match at all.
-_ANY = 1e-9
+#: A word is rare in at most this share of the reports, or in so few; what is rare tells best what is meant.
+_RARE, _FEW = 0.1, 3
+#: The most of the budget that picks take, where none of the question's words is rare, and where all are.
+_LEAST, _MOST = 0.5, 0.9
+#: A match is picked while its score is at least this share of the best one's.
+_PICKED = 0.5
+#: How often the cut is made finer with what its own share of the picks has freed.
+_AGAIN = 3
 
 
 def choose(question: Question, price: Price | None = None) -> Selected:
@@ -54,9 +59,67 @@ def _choice(question: Question) -> Choice:
     if key:
         return Choice(whole.nodes, say(key, language), {**account, "mode": "themes"}, pruned=whole.missing)
     scores = view.lexicon.scores(naming)
-    nodes, refined, outside = _refine(view, blocks, cost, budget, scores)
-    why = say("why.focused", language, count=refined, words=", ".join(naming[:8]))
-    return Choice(nodes, why, {**account, "mode": "focused", "refined": refined}, pruned=outside)
+    ranked = _ranked(question, scores)
+    good = ranked[scores[ranked] >= _PICKED * scores.max(initial=0.0)]
+    most = int(budget * (_LEAST + (_MOST - _LEAST) * _rare_share(question)))
+    if len(good):  # the best match is worth the whole of a small budget
+        most = min(budget, max(most, int(cost[good[0]])))
+    picks = _that_fit(good, cost, most)
+    found = _beside(view, blocks, cost, budget, picks)
+    if not len(found.nodes):  # no branch fits beside them: kept for a cut, tokens would be kept for nothing
+        picks = _that_fit(ranked, cost, budget)
+    # What the cut has no use for, as it is less than another branch takes, reads the next matches.
+    read = np.union1d(found.nodes, picks)
+    more = _that_fit(ranked[~np.isin(ranked, read)], cost, budget - int(cost[read].sum()))
+    picks = np.setdiff1d(np.union1d(picks, more), found.nodes)
+    shown = ", ".join(naming[:8])
+    account |= {"mode": "focused", "picks": int(cost[picks].sum()), "kept_for_picks": most}
+    return Choice(
+        found.nodes, say("why.focused", language, count=len(picks), words=shown), account,
+        pruned=np.setdiff1d(found.missing, picks), picks=picks, why_picks=say("why.picks", language, words=shown),
+    )  # fmt: skip
+
+
+def _rare_share(question: Question) -> float:
+    """Return how much of what the question's words tell, by inverse document frequency, rare words tell.
+
+    What no report holds counts as told by others: where the text has other words, less is staked on the matches.
+    """
+    lexicon, terms = question.view.lexicon, question.words.specific
+    rarest = max(_FEW, _RARE * len(question.view.community))
+    rare = sum(lexicon.telling(term) for term in terms if 0 < lexicon.frequency(term) <= rarest)
+    return rare / max(rare, sum(map(lexicon.telling, terms)))
+
+
+def _ranked(question: Question, scores: NDArray[np.float64]) -> IntArray:
+    """Return the reports that match and may be read, the best match first."""
+    view = question.view
+    nodes = np.flatnonzero(view.readable & (view.rank >= question.selection.min_community_rank) & (scores > 0))
+    return nodes[np.lexsort((view.community[nodes], -scores[nodes]))]
+
+
+def _that_fit(nodes: IntArray, cost: IntArray, tokens: int) -> IntArray:
+    """Return, in order, what fits so many tokens together; what does not is skipped."""
+    taken = list[int]()
+    for node in nodes[cost[nodes] <= tokens].tolist():
+        if cost[node] <= tokens:
+            taken.append(node)
+            tokens -= int(cost[node])
+    return np.array(taken, dtype=np.int64)
+
+
+def _beside(view: CorpusView, blocks: Blocks, cost: IntArray, budget: int, picks: IntArray) -> Cut:
+    """Return the finest cut found that fits the budget with the picks; what is in both is paid once."""
+    found = cut(view, blocks, cost, budget - int(cost[picks].sum()))
+    for _ in range(_AGAIN):
+        twice = np.intersect1d(picks, found.nodes)
+        if not len(twice):
+            break
+        finer = cut(view, blocks, cost, budget - int(cost[np.setdiff1d(picks, twice)].sum()))
+        if int(cost[np.union1d(finer.nodes, picks)].sum()) > budget:
+            break
+        found = finer
+    return found
 
 
 def best_below(view: CorpusView, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,49 +131,3 @@ def best_below(view: CorpusView, scores: NDArray[np.float64]) -> NDArray[np.floa
         has = up >= 0
         np.maximum.at(best, up[has], own[has])
     return best
-
-
-def _refine(
-    view: CorpusView, blocks: Blocks, cost: IntArray, budget: int, scores: NDArray[np.float64]
-) -> tuple[IntArray, int, IntArray]:
-    """Start from the coarse cut of half the budget; replace, best match first, a community by its children.
-
-    A root that the coarse half had no room for enters by its match; without one, when all matches are served.
-    Returns the cut, how often it was refined, and the roots still outside.
-    """
-    coarse = cut(view, blocks, cost, budget // 2)
-    left = budget - int(cost[coarse.nodes].sum())
-    below = best_below(view, scores)
-    best = np.maximum(scores, below)
-    chosen = set(coarse.nodes.tolist())
-    outside = set(coarse.missing.tolist())
-    start = np.concatenate((coarse.nodes, coarse.missing))
-    top = float(best[start].max(initial=0.0))
-    refined = 0
-    # The good matches first, down to the leaves; then whatever matches at all.
-    for floor in (max(_WORTH * top, _ANY), _ANY):
-        queue = [(-float(below[n]), int(view.community[n]), n) for n in chosen if below[n] >= floor]
-        queue += [(-float(best[n]), int(view.community[n]), n) for n in outside if best[n] >= floor]
-        heapq.heapify(queue)
-        while queue:
-            _, _, node = heapq.heappop(queue)
-            fresh = [node] if node in outside else view.children(node).tolist()
-            price = sum(int(cost[c]) for c in fresh) - (0 if node in outside else int(cost[node]))
-            if price > left:
-                continue
-            left -= price
-            if node in outside:
-                outside.remove(node)
-            else:
-                refined += 1
-                chosen.remove(node)
-            chosen.update(fresh)
-            for child in fresh:
-                if below[child] >= floor:
-                    heapq.heappush(queue, (-float(below[child]), int(view.community[child]), child))
-    for node in sorted(outside, key=lambda n: (-int(view.mass[n]) / max(1, int(cost[n])), int(view.community[n]))):
-        if cost[node] <= left:
-            left -= int(cost[node])
-            chosen.add(node)
-            outside.remove(node)
-    return np.array(sorted(chosen), dtype=np.int64), refined, np.array(sorted(outside), dtype=np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from communitree_shared.contract.options import BatchOptions
-from communitree_shared.contract.results import Coverage, FinestAvailable, Pruned, Selection
+from communitree_shared.contract.results import Coverage, FinestAvailable, Picks, Pruned, Selection
 from communitree_shared.errors import UsageError
 from communitree_workers.query.question.question import Question, RowKind
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray
@@ -38,7 +38,7 @@ class Selected:
 class Choice:
     """What a strategy decided, before it is described. `wanted`: level up to which finer reports were wanted.
 
-    `pruned`, `left`: see `results.Selection` (`left_out`).
+    `pruned`, `left`: see `results.Selection` (`left_out`). `picks`: read beside `nodes`, none of which they are.
     """
 
     nodes: IntArray
@@ -48,6 +48,8 @@ class Choice:
     pruned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     left: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     finest: bool = True
+    picks: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    why_picks: str = ""
 
 
 def describe(question: Question, choice: Choice) -> Selected:
@@ -59,7 +61,7 @@ def describe(question: Question, choice: Choice) -> Selected:
     view, batch, language = question.view, question.batch, question.language
     min_rank = question.selection.min_community_rank
     warnings: list[str] = []
-    nodes = np.sort(choice.nodes)
+    nodes = np.union1d(choice.nodes, choice.picks)
     readable = view.readable[nodes]
     if not readable.all():
         warnings.append(say("warn.missing", language, count=int((~readable).sum())))
@@ -75,14 +77,16 @@ def describe(question: Question, choice: Choice) -> Selected:
         choice.budget["below_rank"] = int(low.sum())
     kept = nodes[readable & ~low]
     left_out = np.concatenate((choice.pruned, nodes[~readable | low]))
-    finest = finest_available(view, kept, choice.wanted) if choice.finest else FinestAvailable()
+    in_cut, picked = np.setdiff1d(kept, choice.picks), np.intersect1d(kept, choice.picks)
+    finest = finest_available(view, in_cut, choice.wanted) if choice.finest else FinestAvailable()
     selection = Selection(
         strategy=question.selection.strategy,
         why=choice.why,
         budget=choice.budget,
         reports=len(kept),
         tokens=tokens_of(view, kept, batch),
-        levels=levels_of(view, kept),
+        levels=levels_of(view, in_cut),
+        picks=Picks(count=len(picked), reports=view.community[picked].tolist(), why=choice.why_picks),
         finest_available=finest,
         pruned=pruned(view, left_out, kept),
         left_out=pruned(view, choice.left, np.union1d(kept, left_out)),

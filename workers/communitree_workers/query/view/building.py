@@ -27,6 +27,7 @@ from communitree_workers.query.view.cells import NEUTRAL_RANK, default_tokens, r
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray, gather
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.view.overview import build_overview
+from communitree_workers.query.wording.references import without_references
 from communitree_workers.tables.columns import flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables, conform, empty
 from communitree_workers.text.words import chinese_cut, language, terms
@@ -237,14 +238,25 @@ def _lexicon(
     names = dict(zip(entities["id"].to_pylist(), entities["title"].to_pylist(), strict=True))
     members = communities["entity_ids"].to_pylist()
     cut = chinese_cut(filter(None, names.values()))
-    documents: list[list[str]] = []
-    for i, report in enumerate(reports):
-        parts = [titles[i], report.get("summary") or ""]
-        parts += [finding.get("summary") or "" for finding in report.get("findings") or ()]
+
+    def document(i: int, report: dict[str, Any]) -> list[str]:
+        text = searched_text(titles[i], report)
         if leaf[i]:
-            parts += [names.get(id) or "" for id in (members[i] or ())[:_TITLES_A_LEAF]]
-        documents.append(terms("\n".join(parts), cut))
-    return Lexicon.build(documents)
+            text = "\n".join([text, *(names.get(id) or "" for id in (members[i] or ())[:_TITLES_A_LEAF])])
+        return terms(text, cut)
+
+    return Lexicon.build(document(i, report) for i, report in enumerate(reports))
+
+
+def searched_text(title: str, report: dict[str, Any]) -> str:
+    """Return what a report is found by: all that it says, without its references, whose numbers name nothing."""
+    findings = report.get("findings") or ()
+    parts = [title, report.get("summary") or ""]
+    parts += [finding.get(part) or "" for finding in findings for part in ("summary", "explanation")]
+    if not any(finding.get("explanation") for finding in findings):
+        parts.append(report.get("full_content") or "")  # an imported one may have its text there alone
+    # What was found to be none of the evidence stands there as `[Unverified: …]`, and names as little.
+    return without_references("\n".join(parts).replace("[Unverified:", "[Data:"))
 
 
 def _overview(

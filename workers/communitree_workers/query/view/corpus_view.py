@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 #: Raised when the stored form changes, so that a stored view of an older form is built again.
-FORMAT = 3
+FORMAT = 5
 
 
 @dataclass(frozen=True)

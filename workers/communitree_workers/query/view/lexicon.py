@@ -1,10 +1,11 @@
-"""BM25 statistics of the communities' words, kept with a version so that no query has to read the reports.
+"""BM25 statistics of the words of whole reports, kept with a version so that no query has to read the reports.
 
 One inverted index in flat arrays: loads in milliseconds, scores a question by the postings of its words alone.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,27 +28,29 @@ class Lexicon:
     lengths: NDArray[np.int32]
 
     @classmethod
-    def build(cls, documents: Sequence[Sequence[str]]) -> Lexicon:
-        """Index documents given as lists of terms."""
-        vocabulary = sorted({term for document in documents for term in document})
-        number = {word: i for i, word in enumerate(vocabulary)}
-        ids: list[int] = []
-        rows: list[int] = []
-        counts: list[int] = []
-        for row, document in enumerate(documents):
-            for term, times in Counter(document).items():
-                ids.append(number[term])
-                rows.append(row)
-                counts.append(times)
-        word = np.asarray(ids, dtype=np.int64)
-        order = np.lexsort((np.asarray(rows, dtype=np.int64), word)) if ids else np.zeros(0, dtype=np.int64)
+    def build(cls, documents: Iterable[Sequence[str]]) -> Lexicon:
+        """Index documents given as lists of terms; one at a time is held, beside the postings as plain integers."""
+        number: dict[str, int] = {}
+        ids, counts, distinct, lengths = array("i"), array("i"), array("i"), array("i")
+        for document in documents:
+            times = Counter(document)
+            ids.extend([number.setdefault(term, len(number)) for term in times])
+            counts.extend(times.values())
+            distinct.append(len(times))
+            lengths.append(len(document))
+        vocabulary = sorted(number)
+        place = np.empty(len(vocabulary), dtype=np.int32)  # in the order of first sight → sorted
+        place[[number[word] for word in vocabulary]] = np.arange(len(vocabulary), dtype=np.int32)
+        word = place[_integers(ids)]
+        order = np.argsort(word, kind="stable")  # rows ascend within a word, as they came
         frequency = np.bincount(word, minlength=len(vocabulary))
+        rows = np.repeat(np.arange(len(lengths), dtype=np.int32), _integers(distinct))
         return cls(
             vocabulary,
             np.concatenate(([0], np.cumsum(frequency))).astype(np.int64),
-            np.asarray(rows, dtype=np.int32)[order],
-            np.asarray(counts, dtype=np.int32)[order],
-            np.asarray([len(document) for document in documents], dtype=np.int32),
+            rows[order],
+            _integers(counts)[order],
+            _integers(lengths),
         )
 
     @property
@@ -78,6 +81,11 @@ class Lexicon:
         i = self.number.get(term)
         return self.rows[:0] if i is None else self.rows[self.starts[i] : self.starts[i + 1]]
 
+    def telling(self, term: str) -> float:
+        """Return how much a term tells, its inverse document frequency; most where no document holds it."""
+        held = self.frequency(term)
+        return float(np.log1p((len(self.lengths) - held + 0.5) / (held + 0.5)))
+
     def scores(self, query: Iterable[str]) -> NDArray[np.float64]:
         """Return one BM25 score a document, 0 where no term matches."""
         n = len(self.lengths)
@@ -91,6 +99,9 @@ class Lexicon:
             rows = self.rows[span]
             tf = self.counts[span].astype(np.float64)
             norm = _K1 * (1 - _B + _B * self.lengths[rows] / mean)
-            idf = np.log1p((n - len(rows) + 0.5) / (len(rows) + 0.5))
-            out[rows] += idf * tf * (_K1 + 1) / (tf + norm)
+            out[rows] += self.telling(term) * tf * (_K1 + 1) / (tf + norm)
         return out
+
+
+def _integers(values: array[int]) -> NDArray[np.int32]:
+    return np.array(values, dtype=np.int32)
