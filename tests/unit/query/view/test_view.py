@@ -82,7 +82,7 @@ def test_tokens_are_those_of_the_rows() -> None:
     ("text", "shown"),
     [
         ("Ships sail [Data: Entities (5, 6, +more); Relationships (7)]. Gulls cry.", "Ships sail. Gulls cry."),
-        ("船出海[数据：实体（5）]。鸥鸣【Data: 报告（3）】。", "船出海。鸥鸣。"),
+        ("船出海[数据：实体（5）]。鸥鸣 【Data: 报告（3）】。", "船出海。鸥鸣。"),
         ("One [Data: Sources (1)][Data: Claims (2)]\n[Data: Reports (3)]\nTwo", "One\n\nTwo"),
         (
             "[Data: to follow] and [1] and [Dates: 5] and [Data: 3",
