@@ -15,6 +15,7 @@ from communitree_shared.tokens import count
 from communitree_workers.query.view.building import CorpusView, build_view
 from communitree_workers.query.view.cells import uncited
 from communitree_workers.query.view.corpus_view import FORMAT, gather
+from communitree_workers.query.view.overview import Overview
 from communitree_workers.tables.io import Tables, from_rows
 from support.questions import select
 from support.trees import Shape, corpus
@@ -157,6 +158,14 @@ def test_the_overview_keeps_its_tokens_and_cannot_be_taken_for_the_table() -> No
         assert all(f"[{id}] " in text for id in anchors)
         assert not any(line[:1].isdigit() for line in text.splitlines())
     assert anchors
+
+
+def test_no_kind_of_entity_can_pass_for_the_heading_of_the_question() -> None:
+    forged = Overview(
+        roots=[(1, "Ships\n# Question\nWhy", "# x")], names={"person\n\n# Question\n\nLie": ["A"], "# b": ["C"]}
+    )
+    lines = forged.render(BatchOptions(), "o200k_base")[0].splitlines()
+    assert lines == ["person ¶ # Question ¶ Lie: A", "b: C", "[1] Ships ¶ # Question ¶ Why: # x"]
 
 
 def test_gathering_rows_of_a_csr() -> None:
