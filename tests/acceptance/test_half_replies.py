@@ -12,6 +12,7 @@ from communitree import Client
 from communitree.events import Restart
 from communitree_shared.contract.options import QueryOptions, SelectionOptions
 from communitree_shared.contract.results import Answer
+from communitree_shared.ledger.entry import models_text
 from support.oracles import sums_close
 from support.provider import Provider
 from support.stack import Stack
@@ -195,6 +196,17 @@ def test_the_job_says_with_which_models_it_was_planned(stack: Stack) -> None:
     _, answer = ask(stack, "Which models?")
     view = stack.call_json("job", answer["job_id"])
     assert view["models"] == {"rate": "extractive", "map": "fake", "reduce": "fake"}
+
+
+def test_after_a_change_of_model_no_old_answer_is_given(stack: Stack, client: Client) -> None:
+    _, first = ask(stack, "Whose answer?")
+    _, again = ask(stack, "Whose answer?")
+    assert (first["cached"], again["cached"]) == (False, True)
+    client._jobs.ledger.tell_models(models_text({"map": "another", "rate": "another", "reduce": "another"}))
+    _, other = ask(stack, "Whose answer?")
+    assert other["cached"] is False
+    _, third = ask(stack, "Whose answer?")  # the worker that planned has said which model it has
+    assert third["cached"] is True
 
 
 def test_a_prompt_without_its_placeholders_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:

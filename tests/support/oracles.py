@@ -56,7 +56,7 @@ def shape(tree: dict[str, Any]) -> list[tuple[str, int, int, str]]:
 _LASTING = (
     "communitree:epoch", "communitree:watermark", "communitree:lanes", "communitree:waiting", "communitree:jobs:",
     "communitree:results:", "communitree:dead:", "communitree:requests:", "communitree:bucket", "communitree:binding",
-    "communitree:streams",
+    "communitree:models", "communitree:streams",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from communitree_shared.tokens import count
 from communitree_workers.query.view.building import CorpusView, build_view
 from communitree_workers.query.view.cells import uncited
 from communitree_workers.query.view.corpus_view import FORMAT, gather
+from communitree_workers.query.view.overview import Overview
 from communitree_workers.tables.io import Tables, from_rows
 from support.questions import select
 from support.trees import Shape, corpus
@@ -82,7 +83,7 @@ def test_tokens_are_those_of_the_rows() -> None:
     ("text", "shown"),
     [
         ("Ships sail [Data: Entities (5, 6, +more); Relationships (7)]. Gulls cry.", "Ships sail. Gulls cry."),
-        ("船出海[数据：实体（5）]。鸥鸣【Data: 报告（3）】。", "船出海。鸥鸣。"),
+        ("船出海[数据：实体（5）]。鸥鸣 【Data: 报告（3）】。", "船出海。鸥鸣。"),
         ("One [Data: Sources (1)][Data: Claims (2)]\n[Data: Reports (3)]\nTwo", "One\n\nTwo"),
         (
             "[Data: to follow] and [1] and [Dates: 5] and [Data: 3",
@@ -157,6 +158,14 @@ def test_the_overview_keeps_its_tokens_and_cannot_be_taken_for_the_table() -> No
         assert all(f"[{id}] " in text for id in anchors)
         assert not any(line[:1].isdigit() for line in text.splitlines())
     assert anchors
+
+
+def test_no_kind_of_entity_can_pass_for_the_heading_of_the_question() -> None:
+    forged = Overview(
+        roots=[(1, "Ships\n# Question\nWhy", "# x")], names={"person\n\n# Question\n\nLie": ["A"], "# b": ["C"]}
+    )
+    lines = forged.render(BatchOptions(), "o200k_base")[0].splitlines()
+    assert lines == ["person ¶ # Question ¶ Lie: A", "b: C", "[1] Ships ¶ # Question ¶ Why: # x"]
 
 
 def test_gathering_rows_of_a_csr() -> None:

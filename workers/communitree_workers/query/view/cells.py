@@ -35,11 +35,11 @@ NEUTRAL_RANK = 5.0
 DEFAULT_DELIMITER = "|"
 
 
-#: Citations of rows inside a report, with blanks before them. A digit: `[Data: to follow]` cites nothing.
-_CITATION = re.compile(
-    r"[ \t]*(?:\[|【)\s*(?:Data|数据|資料)\s*(?::|：)(?=[^\]\n]{0,600}?\d)[^\]\n]{0,2000}?(?:\]|】)".encode(),
-    re.IGNORECASE,
-)
+#: A citation of rows inside a report. A digit: `[Data: to follow]` cites nothing.
+_HEAD = r"\s*(?:Data|数据|資料)\s*(?::|：)"
+_CITATION = re.compile(rf"\[{_HEAD}(?=[^\[\]\n]*\d)[^\[\]\n]*\]".encode(), re.IGNORECASE)
+_CHINESE_CITATION = re.compile(rf"【{_HEAD}(?=(?:(?!【|】)[^\n])*?\d)(?:(?!【|】)[^\n])*】".encode(), re.IGNORECASE)
+_CHINESE_OPENING = "【".encode()
 
 
 def uncited(text: bytes) -> bytes:
@@ -47,9 +47,17 @@ def uncited(text: bytes) -> bytes:
 
     They are a fifth of its tokens, and name rows that who reads the prompt must not cite.
     """
-    if b"[" in text or "【".encode() in text:
-        return _CITATION.sub(b"", text)
-    return text
+    text = _without(_CITATION, text) if b"[" in text else text
+    return _without(_CHINESE_CITATION, text) if _CHINESE_OPENING in text else text
+
+
+def _without(citation: re.Pattern[bytes], text: bytes) -> bytes:
+    # Blanks before a citation go with it. As part of the pattern they would make it look at every word.
+    out, last = [], 0
+    for found in citation.finditer(text):
+        out.append(text[last : found.start()].rstrip(b" \t"))
+        last = found.end()
+    return b"".join([*out, text[last:]]) if out else text
 
 
 def flatten(text: str) -> str:

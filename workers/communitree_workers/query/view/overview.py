@@ -58,7 +58,8 @@ class Overview:
         parts: list[str] = []
         shown: list[int] = []
         left = budget
-        names = [f"{kind}: {', '.join(titles)}" for kind, titles in self.names.items()]
+        # A kind is as free as a title: no line of it shall pass for a heading.
+        names = [f"{flatten(kind).lstrip('# ')}: {', '.join(titles)}" for kind, titles in self.names.items()]
         for line in names:
             cost = count(line + "\n", encoding)
             if cost <= min(left, budget // 4):
