@@ -128,7 +128,7 @@ class Client:
 
     def changed_settings(self, corpus: str, options: IndexOptions | None = None) -> list[str]:
         """Return a line for each setting in which a job would differ from the corpus's published version."""
-        self._store.ensure_bucket()  # on new servers this may come before the first worker
+        self._jobs.store.ensure_bucket()  # on new servers this may come before the first worker
         manifest = self._jobs.manifest(corpus_name(corpus))
         chosen, _ = corpus_settings.effective(manifest, options or IndexOptions())
         return corpus_settings.changes(manifest, chosen)
