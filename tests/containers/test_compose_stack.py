@@ -65,7 +65,7 @@ def test_the_first_index_after_up_on_fresh_volumes_works(project: Project) -> No
 
 
 def test_all_become_healthy(project: Project) -> None:
-    project.wait_healthy(120)
+    project.wait_healthy(300)
 
 
 def test_a_question_from_the_host(project: Project) -> None:
@@ -115,7 +115,7 @@ def test_a_worker_that_is_stopped_is_unhealthy_until_it_goes_on(project: Project
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-    project.wait_healthy(60)
+    project.wait_healthy(120)
 
 
 def test_an_index_outlives_the_death_of_every_container(project: Project) -> None:
@@ -133,16 +133,16 @@ def test_an_index_outlives_the_death_of_every_container(project: Project) -> Non
 
 
 def test_after_the_death_of_all_at_once_they_come_back_and_answer(project: Project) -> None:
-    project.wait_healthy(180)
+    project.wait_healthy(300)
     project.kill(*project.containers())
     time.sleep(2)
-    project.wait_healthy(180)
+    project.wait_healthy(300)
     asked(project)
 
 
 def test_one_stage_is_scaled(project: Project) -> None:
     project.run("up", "--detach", "--scale", "map=2", "--no-recreate")
-    project.wait_healthy(120)
+    project.wait_healthy(300)
     assert "map-2" in project.health()
 
 

@@ -35,7 +35,7 @@ def _run(words: list[str]) -> int:
 
         write(f"communitree {version('communitree')}\n")
         return 0
-    if words[:1] == ["worker"] and "--check" in words and _no_other_option(words):  # a probe, every few seconds
+    if _is_probe(words):  # comes every few seconds
         from communitree.cli.check import check
 
         return check([word for word in words[1:] if word != "--check"])
@@ -44,5 +44,7 @@ def _run(words: list[str]) -> int:
     return run(words)
 
 
-def _no_other_option(words: list[str]) -> bool:
-    return not any(word.startswith("-") and word != "--check" for word in words)
+def _is_probe(words: list[str]) -> bool:
+    """Whether it is a `worker --check` that needs no settings and no other option: those may be wrong."""
+    plain = not any(word.startswith("-") for word in words if word != "--check")
+    return words[:1] == ["worker"] and "--check" in words and plain and not os.environ.get("COMMUNITREE_CONFIG")

@@ -168,6 +168,10 @@ def test_the_command_says_it_by_its_exit_code(
         assert main(["worker", "--check"]) == 1
         monkeypatch.setenv("COMMUNITREE_CONFIG", str(config))
         assert main(["worker", "--check"]) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("COMMUNITREE_CONFIG", str(tmp_path / "not-there"))
+    assert main(["worker", "--check"]) == 2
+    assert capsys.readouterr().err.startswith("Error: COMMUNITREE_CONFIG names ")
 
 
 def test_the_command_imports_next_to_nothing() -> None:
