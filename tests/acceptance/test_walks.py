@@ -60,7 +60,7 @@ def test_a_walk_reads_within_its_money(stack: Stack, budget: float) -> None:
     assert stages["rate"]["usd"] <= budget / 2
     assert stages["reduce"]["calls"] == 1
     unrated = account["selection"]["budget"]["unrated_because"]
-    assert set(unrated) == ({"money"} if budget < 0.1 else set())
+    assert set(unrated) == ({"money"} if budget < 0.05 else set())  # an outline takes few tokens
     said = [w for w in account["warnings"] if "the part of the budget that ratings may spend was used up" in w]
     assert len(said) == len(unrated)
     assert all(f"{count:,} communities kept without a rating" in said[0] for count in unrated.values())

@@ -236,6 +236,48 @@ def test_all_limits_hold_and_all_that_is_not_read_is_named(shape: TreeShape, dat
             must_read(selected)
 
 
+def test_a_budget_is_filled_highest_rating_first_at_any_depth() -> None:
+    # Twelve roots rated 1, two leaves below each; six of the leaves are rated 4 and dearer than any root.
+    parent = (*[-1] * 12, *[root for root in range(12) for _ in range(2)])
+    shape = TreeShape(parent, (*[50] * 12, *[100] * 24), (*[0] * 12, *[5] * 24))
+    told = {12 + 2 * root: 4 for root in range(6)}
+    _, selected = run(Relevant, view_of(shape), by(told, 1), budget_tokens=620)
+    assert set(told) <= set(selected.ids)
+    assert selected.selection.tokens == 600
+    _, more = run(Relevant, view_of(shape), by(told, 1), budget_tokens=900)
+    assert set(told) | set(range(6, 12)) == set(more.ids)  # then the roots of which nothing is read yet
+
+
+def test_what_is_rated_highly_is_read_in_detail_before_what_is_rated_low() -> None:
+    shape = TreeShape((-1, -1, 0, 0, 1, 1), (10, 10, 20, 20, 20, 20), (0, 0, 5, 5, 5, 5))
+    _, selected = run(Relevant, view_of(shape), by({0: 4, 2: 4, 3: 4}, 1), budget_tokens=40)
+    assert selected.ids == [2, 3]
+
+
+@settings(max_examples=100)
+@given(shapes(most=16), st.data())
+def test_a_budget_that_nothing_meets_changes_nothing(shape: TreeShape, data: st.DataObject) -> None:
+    n = len(shape.parent)
+    ratings = data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))
+    _, free = run(Relevant, view_of(shape), ratings.__getitem__)
+    _, ample = run(Relevant, view_of(shape), ratings.__getitem__, budget_tokens=10**6)
+    assert ample.ids == free.ids
+
+
+@settings(max_examples=100)
+@given(shapes(most=16), st.data())
+def test_of_what_is_rated_best_something_is_read_wherever_it_fits(shape: TreeShape, data: st.DataObject) -> None:
+    n = len(shape.parent)
+    ratings = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
+    for node in range(n - 1, -1, -1):  # a rater that sees everything below a community
+        if children := shape.children[node]:
+            ratings[node] = max(ratings[child] for child in children)
+    best = [node for node in range(n) if ratings[node] == max(ratings)]
+    budget = data.draw(st.integers(min(shape.tokens[node] for node in best), 500))
+    _, selected = run(Relevant, view_of(shape), ratings.__getitem__, budget_tokens=budget)
+    assert set(selected.ids) & set(best)
+
+
 def test_what_the_budget_had_no_room_for_is_named_apart_from_what_is_irrelevant() -> None:
     _, selected = run(Relevant, view_of(SHAPE), by({0: 4, 1: 2, 2: 0, 3: 3, 4: 3, 5: 3, 6: 0, 7: 0}), budget_tokens=10)
     assert selected.ids == [0]

@@ -19,8 +19,10 @@ from communitree_workers.query.view.cells import uncited
 from communitree_workers.runtime.context import UnitContext
 
 
-def candidates(context: UnitContext, question: Question, wanted: Sequence[int]) -> dict[int, str]:
-    """Return the text by which each of these communities is rated."""
+def candidates(
+    context: UnitContext, question: Question, wanted: Sequence[int], *, outlines: bool = False
+) -> dict[int, str]:
+    """Return the text by which each of these communities is rated. `outlines`: see `outline`, where there are any."""
     request = question.request
     table = context.read(request.corpus, request.version, COMMUNITY_REPORTS)[COMMUNITY_REPORTS]
     row_of = {c: n for n, c in enumerate(table["community"].to_pylist())}
@@ -31,7 +33,21 @@ def candidates(context: UnitContext, question: Question, wanted: Sequence[int]) 
         title, text = (table["title"][row].as_py(), table[name][row].as_py()) if row is not None else ("", "")
         text = uncited(str(text or "").encode()).decode()
         texts[community] = text if text.startswith("#") else f"{title}\n{text}"
+        if outlines and row is not None and name == "full_content":
+            findings = table["findings"][row].as_py() or ()
+            shown = outline(title, table["summary"][row].as_py(), findings)
+            texts[community] = uncited(shown.encode()).decode() or texts[community]
     return texts
+
+
+def outline(title: str | None, summary: str | None, findings: Sequence[Mapping[str, Any]]) -> str:
+    """Return title, summary and headings of a report, which say what it is about in a third of its tokens or less.
+
+    The beginning of a long report would say nothing of the end. "" where there is neither a summary nor a heading.
+    """
+    headings = [str(finding["summary"]) for finding in findings if finding.get("summary")]
+    said = [part for part in (summary, *(f"- {heading}" for heading in headings)) if part]
+    return "\n".join([f"# {title or ''}", *said]) if said else ""
 
 
 class KnownRatings:

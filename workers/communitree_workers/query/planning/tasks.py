@@ -122,8 +122,11 @@ async def rate(context: UnitContext) -> Outcome:
     options = question.options
     view = await context.to_thread(lambda: question.view)
     wanted: list[int] = context.args["communities"]
-    texts = await context.to_thread(candidates, context, question, wanted)
-    if context.args["model"] == EXTRACTIVE:
+    built_in = context.args["model"] == EXTRACTIVE
+    # GraphRAG's walk rates what GraphRAG's does; the built-in model looks for words, wherever they stand.
+    outlines = not built_in and question.selection.strategy != "dynamic"
+    texts = await context.to_thread(lambda: candidates(context, question, wanted, outlines=outlines))
+    if built_in:
         reply = rate_reply([(c, texts[c]) for c in wanted], question.text, view.lexicon)
         return Outcome(data={"ratings": parse_ratings(reply, wanted)})
     await context.in_ledger(context.has_model, "rate")

@@ -113,54 +113,112 @@ def most_relevant(walk: Kept, rescued: list[int], limits: Limits, beside: list[i
 
 
 def _fill(walk: Kept, rescued: list[int], cost: IntArray, tokens: float, reports: float) -> list[int]:
-    """Take what is kept from the top, the most relevant first, then go down where the ratings are highest.
+    """Take the highest rated first, at any depth; of equals what covers most comes first, then what takes fewer tokens.
 
-    Instead of a community that does not fit, what is kept below it is tried.
+    A rating at a time: first what has it enters, from the top, then what was taken gives way to as highly rated ones
+    below it. Nothing that is rated lower takes a token before that.
     """
-    view = walk.view
-    chosen: set[int] = set()
-    left, places = tokens, reports
-
-    def enters(node: int) -> tuple[float, int, int, int]:
-        return -walk.rating(node), -int(view.mass[node]), int(view.community[node]), node
-
-    def goes_down(node: int) -> tuple[float, int, int]:
-        best = max(map(walk.rating, walk.kept_below(node)), default=0.0)
-        return -best, int(view.community[node]), node
-
-    entering = [enters(node) for node in walk.starts()]
-    heapq.heapify(entering)
-    while entering:
-        *_, node = heapq.heappop(entering)
-        if cost[node] <= left and places >= 1:
-            chosen.add(node)
-            left, places = left - int(cost[node]), places - 1
-        else:
-            for child in walk.kept_below(node):
-                heapq.heappush(entering, enters(child))
-    going = [goes_down(node) for node in chosen]
-    heapq.heapify(going)
-    while going:
-        *_, node = heapq.heappop(going)
-        kept = walk.kept_below(node)
-        if not kept:
-            continue
-        stays = walk.reads_itself(node, kept)
-        price = int(cost[kept].sum()) - (0 if stays else int(cost[node]))
-        more = len(kept) - (0 if stays else 1)
-        if price > left or more > places:
-            continue
-        left, places = left - price, places - more
-        chosen.update(kept)
-        if not stays:
-            chosen.remove(node)
-        for child in kept:
-            heapq.heappush(going, goes_down(child))
+    filling = _Filling(walk, cost, tokens, reports)
+    for rating in sorted({walk.rating(node) for node in _kept(walk)}, reverse=True):
+        before = None
+        while before != filling.chosen:
+            before = set(filling.chosen)
+            filling.enter(rating)
+            filling.go_down(rating)
     for node in rescued:
-        if node not in chosen and cost[node] <= left and places >= 1:
-            chosen.add(node)
-            left, places = left - int(cost[node]), places - 1
-    return sorted(chosen)
+        if node not in filling.chosen and filling.pays([node]):
+            filling.take([node])
+    return sorted(filling.chosen)
+
+
+def _kept(walk: Kept) -> list[int]:
+    out, stack = list[int](), walk.starts()
+    while stack:
+        node = stack.pop()
+        out.append(node)
+        stack += walk.kept_below(node)
+    return out
+
+
+class _Filling:
+    """What is chosen of a walk so far, and what is left of its limits. `above`: all that has a chosen one below it."""
+
+    def __init__(self, walk: Kept, cost: IntArray, tokens: float, reports: float) -> None:
+        self.walk, self.cost, self.left, self.places = walk, cost, tokens, reports
+        self.chosen: set[int] = set()
+        self.above: set[int] = set()
+
+    def pays(self, fresh: list[int], instead: int | None = None) -> bool:
+        """Say whether these fit, where one that is chosen may be given up for them."""
+        freed = 0 if instead is None else int(self.cost[instead])
+        more = len(fresh) - (instead is not None)
+        return int(self.cost[fresh].sum()) - freed <= self.left and more <= self.places
+
+    def take(self, fresh: list[int], instead: int | None = None) -> None:
+        """Choose these, and give up one for them."""
+        if instead is not None:
+            self.chosen.remove(instead)
+            self.left, self.places = self.left + int(self.cost[instead]), self.places + 1
+        self.chosen.update(fresh)
+        self.left, self.places = self.left - int(self.cost[fresh].sum()), self.places - len(fresh)
+        for node in fresh:
+            up = int(self.walk.view.parent[node])
+            while up >= 0 and up not in self.above:
+                self.above.add(up)
+                up = int(self.walk.view.parent[up])
+
+    def enter(self, rating: float) -> None:
+        """Choose, from the top, what is rated so highly and has nothing chosen above it, nor below it if it is not to
+        be read beside that.
+
+        Instead of a community that does not fit, what is kept below it is tried.
+        """
+        queue = list[tuple[tuple[int, int, int], int]]()
+        stack = self.walk.starts()
+        while stack or queue:
+            while stack:
+                node = stack.pop()
+                kept = self.walk.kept_below(node)
+                if node in self.chosen:
+                    stack += kept if node in self.above else []
+                elif self.walk.rating(node) >= rating and (
+                    node not in self.above or self.walk.reads_itself(node, kept)
+                ):
+                    heapq.heappush(queue, (self._order(node), node))
+                else:
+                    stack += kept
+            if not queue:
+                break
+            _, node = heapq.heappop(queue)
+            if self.pays([node]):
+                self.take([node])
+            else:
+                stack += self.walk.kept_below(node)
+
+    def go_down(self, rating: float) -> None:
+        """Replace what is chosen by what is rated so highly below it, where this is no loss.
+
+        One that was rated above all that is kept below it stays until all of that is its turn.
+        """
+        queue = [(self._order(node), node) for node in self.chosen]
+        heapq.heapify(queue)
+        while queue:
+            _, node = heapq.heappop(queue)
+            kept = self.walk.kept_below(node)
+            waiting = [child for child in kept if child not in self.chosen and child not in self.above]
+            fresh = [child for child in waiting if self.walk.rating(child) >= rating]
+            instead = None if self.walk.reads_itself(node, kept) else node
+            best = max(map(self.walk.rating, fresh), default=0.0)
+            if not fresh or (instead is not None and len(fresh) < len(waiting) and best < self.walk.rating(node)):
+                continue
+            if self.pays(fresh, instead):
+                self.take(fresh, instead)
+                for child in fresh:
+                    heapq.heappush(queue, (self._order(child), child))
+
+    def _order(self, node: int) -> tuple[int, int, int]:
+        view = self.walk.view
+        return -int(view.mass[node]), int(self.cost[node]), int(view.community[node])
 
 
 def too_small(unit: str, given: float, least: float, what: str, flag: str = "budget") -> UsageError:
