@@ -17,7 +17,7 @@ async def test_the_table_says_what_happens(stage: str) -> None:
 
 
 def test_nothing_cut_is_taken_for_whole() -> None:
-    """But for prose that its endpoint says has ended, and prompts that are short or begin as others: they bear no sign."""
+    """But for prose that is said to have ended, and prompts that are short or begin as others: no sign tells."""
     signs = (UNSEEN, UNNOTICED)
     unseen = {(stage, habit) for stage, row in TOLD.items() for habit, cell in row.items() if cell in signs}
     cut_prompts = {(stage, "truncates") for stage in ("extract", "gleaning", "describe")}
