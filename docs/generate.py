@@ -38,7 +38,7 @@ from communitree_shared.settings import Settings  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PAGES = ("README.md", "ARCHITECTURE.md", "docs/messages.md", "docs/operations.md", "docs/commands.md",
-         "docs/how-to/questions.md")  # fmt: skip
+         "docs/how-to/questions.md", "docs/how-to/models.md")  # fmt: skip
 
 RESULTS: dict[str, type[BaseModel]] = {
     "answer": results.Answer,
@@ -74,6 +74,17 @@ def settings_table() -> str:
         else:
             shown = f"`{json.dumps(default) if not isinstance(default, str) else default}`"
         lines.append(f"| `COMMUNITREE_{field.upper()}` | {shown} | {TEXTS.get(field) or info.description or ''} |")
+    return "\n".join(lines)
+
+
+def habit_table() -> str:
+    """Return a row for each group of endpoints' habits that come to the same in every stage (docs/habits.json)."""
+    told: dict[str, dict[str, str]] = json.loads((ROOT / "docs/habits.json").read_text(encoding="utf-8"))
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for habit in next(iter(told.values())):
+        rows.setdefault(tuple(cells[habit] for cells in told.values()), []).append(f"`{habit}`")
+    lines = [f"| habit | {' | '.join(told)} |", f"| --- |{' --- |' * len(told)}"]
+    lines += [f"| {', '.join(habits)} | {' | '.join(cells)} |" for cells, habits in rows.items()]
     return "\n".join(lines)
 
 
@@ -197,6 +208,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "schemas": schema_list,
     "commands": commands_overview,
     "reference": commands_reference,
+    "habits": habit_table,
 }
 
 

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from communitree_shared.contract.options import IndexOptions
+from communitree_workers.report.evidence import EvidenceBuilder
+from communitree_workers.report.evidence.rows import count_rows
+from communitree_workers.report.tasks import unit_id
 from support.provider import Provider
 from support.stack import FAST, Stack, running_stack
 
@@ -161,3 +166,32 @@ def test_one_refused_half_of_a_text_costs_that_half_and_is_named(
     provider.reset(habit="", habit_kinds=[], habit_match="")
     index(stack, 3, letters, "half")
     assert "extract" not in provider.stats()["kinds"], "what a filter refuses is not asked again"
+
+
+def test_a_report_by_the_prompt_before_is_kept_until_it_is_to_be_rewritten(
+    stack: Stack, provider: Provider, letters: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    provider.reset()
+    first = index(stack, 0, letters, "older")
+    # What an older release left: the report under the hash of the prompt that it had, and a manifest that counts none.
+    folder = tmp_path_factory.mktemp("tables")
+    stack.call_json("export", "older", str(folder))
+    tables = {path.stem: pq.read_table(path) for path in folder.glob("*.parquet")}
+    options = IndexOptions()
+    counted = count_rows(tables, options.read.encoding_model)
+    builder = EvidenceBuilder(counted, options.report, options.read.encoding_model, "en", {})
+    ((now,), (before,)) = (made.build(0, {}) for made in (builder, builder.earlier()))
+    with stack.client() as client:
+        store, keys = client._jobs.store, client._jobs.keys
+        new, old = (keys.unit("older", "report", unit_id(client._jobs.tenant, "fake", e)) for e in (now, before))
+        store.put(old, store.get(new))
+        store.delete(new)
+        manifest = store.get_json(keys.manifest("older", first["version"]))
+        del manifest["earlier_reports"]
+        store.put_json(keys.manifest("older", first["version"]), manifest)
+    for _ in range(2):  # the version that keeps it says so
+        kept = index(stack, 0, letters, "older")
+        assert (kept["reports"]["reused"], kept["reports"]["generated"]) == (1, 0)
+    rewritten = index(stack, 0, letters, "older", "--rewrite-reports")
+    assert (rewritten["reports"]["reused"], rewritten["reports"]["generated"]) == (0, 1)
+    assert provider.stats()["kinds"]["report"] == 2

@@ -27,7 +27,8 @@ from communitree_shared.contract.tables import (
 from communitree_shared.errors import CommunitreeError
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.model.chat import ChatRequest, CutReply, Reply, WholeReply
+from communitree_workers.model.chat import CallContext, ChatRequest, CutReply, Reply, WholeReply
+from communitree_workers.model.client import ModelClient
 from communitree_workers.report.evidence import EvidenceBuilder, prompt
 from communitree_workers.report.evidence.rows import count_rows
 from communitree_workers.report.records import ChildReport, Evidence, Report
@@ -185,6 +186,23 @@ async def write(context: UnitContext) -> Outcome:
         return Outcome(event={**event, "title": report.title})
     _, options = await context.to_thread(context.corpus_request)
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
+    try:
+        report = await ask_report(context.services.models, evidence, options, args["model"], call)
+    except CommunitreeError as error:
+        return failed(error, call.spent, **event)
+    await context.save(part_key if report.cause else key, report.to_json())
+    event |= {"title": report.title, "tokens": call.spent.prompt_tokens + call.spent.output_tokens}
+    return Outcome(data={"usage": call.spent.model_dump(), "cut": report.cause}, event=event)
+
+
+async def ask_report(
+    models: ModelClient, evidence: Evidence, options: IndexOptions, model: str, call: CallContext
+) -> Report:
+    """Return the report that a model writes; its cause says that it is cut although its rest was asked for.
+
+    Raises:
+        OutputCut: nothing of a cut reply is whole. BadInput: it holds no report. ModelError: the call failed.
+    """
     request = ChatRequest(
         messages=prompt.messages(evidence, options.report, options.prompts),
         schema=prompt.schema(),
@@ -192,16 +210,10 @@ async def write(context: UnitContext) -> Outcome:
         temperature=0.0,
         prompt_tokens=evidence.prompt_tokens,
     )
-    try:
-        reply = await context.services.models.complete("report", request, call)
-        if isinstance(reply, CutReply):
-            reply = await context.services.models.go_on("report", request, reply, call)
-        report = _report(reply, evidence, args["model"])
-    except CommunitreeError as error:
-        return failed(error, call.spent, **event)
-    await context.save(part_key if report.cause else key, report.to_json())
-    event |= {"title": report.title, "tokens": call.spent.prompt_tokens + call.spent.output_tokens}
-    return Outcome(data={"usage": call.spent.model_dump(), "cut": report.cause}, event=event)
+    reply = await models.complete("report", request, call)
+    if isinstance(reply, CutReply):
+        reply = await models.go_on("report", request, reply, call)
+    return _report(reply, evidence, model)
 
 
 def _report(reply: Reply, evidence: Evidence, model: str) -> Report:

@@ -12,7 +12,8 @@ from communitree_shared.errors import CommunitreeError, CorpusNotFound
 from communitree_shared.settings import EXTRACTIVE
 from communitree_workers.corpus.disk.stored_rows import rows_of
 from communitree_workers.corpus.extraction import builtin, model, spacy_pipeline
-from communitree_workers.model.chat import ChatRequest, CutReply
+from communitree_workers.model.chat import CallContext, ChatRequest, CutReply
+from communitree_workers.model.client import ModelClient
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 
 #: Results of this kind of unit lack something that another try may give.
@@ -36,19 +37,11 @@ async def extract(context: UnitContext) -> Outcome:
         return Outcome(event={"text_units": args["rows"]})
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
 
-    async def ask(
-        messages: list[dict[str, str]], schema: dict[str, Any] | None, *, go_on: bool = False
-    ) -> tuple[str, Any]:
-        chat = ChatRequest(messages=messages, schema=schema, json=schema is not None, temperature=0.0)
-        reply = await context.services.models.complete("extract", chat, call)
-        if go_on and isinstance(reply, CutReply):
-            reply = await context.services.models.go_on("extract", chat, reply, call)
-        whole = reply.whole()  # the text of a cut one is read in halves
-        return whole.text, whole.value
-
     row = table.to_pylist()[0]
     try:
-        result = await model.extract_unit(row, options.extract, args["language"], options.prompts, ask)
+        result = await model.extract_unit(
+            row, options.extract, args["language"], options.prompts, asker(context.services.models, call)
+        )
     except CommunitreeError as error:
         return failed(error, call.spent)
     # A part lies apart from what is whole, so that the next index asks for it again.
@@ -57,6 +50,22 @@ async def extract(context: UnitContext) -> Outcome:
     lost = result.get("lost", 0)
     data = {"usage": call.spent.model_dump(), "lost": lost, **({"holes": result["holes"]} if result["holes"] else {})}
     return Outcome(data=data, event={"text_units": 1, "lost": lost})
+
+
+def asker(models: ModelClient, call: CallContext) -> model.Ask:
+    """Return what asks the model of the extraction, on behalf of a call."""
+
+    async def ask(
+        messages: list[dict[str, str]], schema: dict[str, Any] | None, *, go_on: bool = False
+    ) -> tuple[str, Any]:
+        chat = ChatRequest(messages=messages, schema=schema, json=schema is not None, temperature=0.0)
+        reply = await models.complete("extract", chat, call)
+        if go_on and isinstance(reply, CutReply):
+            reply = await models.go_on("extract", chat, reply, call)
+        whole = reply.whole()  # the text of a cut one is read in halves
+        return whole.text, whole.value
+
+    return ask
 
 
 def _text_units(context: UnitContext) -> pa.Table:

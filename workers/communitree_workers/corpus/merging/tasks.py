@@ -21,7 +21,8 @@ from communitree_workers.corpus.extraction.model import describe_messages
 from communitree_workers.corpus.extraction.tasks import PART
 from communitree_workers.corpus.merging.long_descriptions import long_descriptions, with_summaries
 from communitree_workers.corpus.merging.merge import merge_compact
-from communitree_workers.model.chat import ChatRequest, CutReply
+from communitree_workers.model.chat import CallContext, ChatRequest, CutReply
+from communitree_workers.model.client import ModelClient
 from communitree_workers.prompts import load
 from communitree_workers.runtime.context import Outcome, UnitContext, failed
 from communitree_workers.tables.handover import Extraction
@@ -108,15 +109,24 @@ async def describe(context: UnitContext) -> Outcome:
     )
     call = context.call(usd=options.budget_usd, tokens=options.budget_tokens)
     try:
-        chat = ChatRequest(messages=messages, temperature=0.0)
-        reply = await context.services.models.complete("extract", chat, call)
-        if isinstance(reply, CutReply):
-            reply = await context.services.models.go_on("extract", chat, reply, call)
-        text = reply.whole().text.strip()
+        text = await summarise(context.services.models, messages, call)
     except CommunitreeError as error:
         return failed(error, call.spent)
     await context.save(key, text.encode())
     return Outcome(data={"usage": call.spent.model_dump()})
+
+
+async def summarise(models: ModelClient, messages: list[dict[str, str]], call: CallContext) -> str:
+    """Return one description of several; a cut one is asked for its rest, once.
+
+    Raises:
+        OutputCut: it was cut all the same. ModelError: the call failed.
+    """
+    chat = ChatRequest(messages=messages, temperature=0.0)
+    reply = await models.complete("extract", chat, call)
+    if isinstance(reply, CutReply):
+        reply = await models.go_on("extract", chat, reply, call)
+    return reply.whole().text.strip()
 
 
 def described(context: UnitContext) -> Outcome:
