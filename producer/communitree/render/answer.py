@@ -41,7 +41,8 @@ def answer_parts(answer: Answer, *, with_text: bool = True, with_points: bool = 
     if answer.standalone_question and answer.standalone_question != answer.question:
         parts.append(Text(say("understood", zh, question=answer.standalone_question), "dim"))
     if answer.citations:
-        parts += [Text(say("citations", zh), "bold"), _citations(answer.citations, zh), Text()]
+        parts += [Text(say("citations", zh), "bold"), _citations(answer.citations, zh)]
+        parts += [Text(say("legend", zh), "dim"), Text()]
     if with_points and answer.points:
         parts += [Text(say("points", zh), "bold"), *_points(answer.points, zh), Text()]
     state = (say(f"status.{answer.status}", zh), f"bold {_STYLES[answer.status]}")
@@ -73,8 +74,8 @@ def account_lines(account: Account, zh: bool) -> list[Text]:
         _covers("covers", account.coverage, zh),
         say("batches", zh, answered=batches.answered, total=batches.total)
         + (say("brackets", zh, inner=say("comma", zh).join(extra)) if extra else ""),
-        say("points.sum", zh, **account.points.model_dump()),
-        say("cited", zh, **account.citations.model_dump()),
+        _points_sum(account, zh),
+        _cited_sum(account, zh),
         cite
         + (say("silent", zh, ids=_ids(reports.silent, zh)) if reports.silent else "")
         + (say("unread", zh, ids=_ids(reports.unread, zh)) if reports.unread else ""),
@@ -83,6 +84,19 @@ def account_lines(account: Account, zh: bool) -> list[Text]:
         *_endings(account, zh),
     ]
     return [*(Text(line, "dim") for line in lines), *(Text(f"! {w}", "yellow") for w in account.warnings)]
+
+
+def _points_sum(account: Account, zh: bool) -> str:
+    points = account.points
+    others = (("named", points.named), ("unknown", points.unknown), ("condensed", points.condensed))
+    said = "".join(say(f"points.{name}", zh, n=n) for name, n in others if n)
+    return say("points.sum", zh, **points.model_dump(), others=said)
+
+
+def _cited_sum(account: Account, zh: bool) -> str:
+    cited = account.citations
+    unread = say("cited.unread", zh, n=cited.unread) if cited.unread else ""
+    return say("cited", zh, **{**cited.model_dump(), "unread": unread})
 
 
 def _called(account: Account, zh: bool) -> str:
@@ -230,7 +244,8 @@ def _citations(citations: list[Citation], zh: bool) -> Table:
         if citation.documents:
             documents = listed(citation.documents, 3, zh)
             where.append(say("citation.units", zh, n=len(citation.text_units), documents=documents))
-        mark = Text("✓", "green") if citation.verified else Text(say("verified_not", zh), "yellow")
+        supported = citation.grade == "supported"
+        mark = Text("✓", "green") if supported else Text(say(f"grade.{citation.grade}", zh), "yellow")
         table.add_row(
             mark, Text(_cited(citation, zh), "cyan"), Text(shorten(citation.title, 60)),
             Text(say("comma", zh).join(where), "dim"),

@@ -21,7 +21,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "understood": ("understood as: {question}", "理解为：{question}"),
     # citations
     "citations": ("Citations", "引用"),
-    "verified_not": ("not verified", "未核实"),
+    "legend": ("✓: the text of what is cited says so", "✓：所引内容的原文如此说"),
+    "grade.related": ("related", "相关"),
+    "grade.unsupported": ("not supported", "无依据"),
+    "grade.unknown": ("unknown", "查无此项"),
     "citation.level": ("level {level}", "第 {level} 层"),
     "citation.units": ("{n:text unit|text units} in {documents}", "{n:,} 个文本单元，见 {documents}"),
     "more": ("and {n:,} more", "另有 {n:,} 条"),
@@ -35,6 +38,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "point": ("score {score:g}, batch {batch}", "{score:g} 分，第 {batch} 批"),
     "point.reports": (", reports {reports}", "，报告 {reports}"),
     "point.in_answer": ("in the answer", "已写入答案"),
+    "point.named": ("only named in the answer", "答案只提到名目"),
     "point.used": ("used", "已采用"),
     "point.not_used": ("not used", "未采用"),
     # the account
@@ -82,14 +86,20 @@ _WORDS: dict[str, tuple[str, str]] = {
     "batch.cached": ("{n:,} from cache", "{n:,} 批取自缓存"),
     "points.sum": (
         "points: {produced:,} = {used:,} used + {duplicate:,} duplicate + {zero:,} irrelevant + {dropped:,} dropped; "
-        "{in_answer:,} in the answer",
+        "{in_answer:,} in the answer{others}",
         "要点：{produced:,} = 采用 {used:,} + 重复 {duplicate:,} + 无关 {zero:,} + 未能采用 {dropped:,}；"
-        "写入答案 {in_answer:,}",
+        "写入答案 {in_answer:,}{others}",
     ),
+    "points.named": (", {n:,} named", "，只提到名目 {n:,}"),
+    "points.unknown": (", {n:,} cannot be told", "，无法判定 {n:,}"),
+    "points.condensed": (", {n:,} condensed away", "，归纳时略去 {n:,}"),
     "cited": (
-        "citations in the answer: {verified:,} verified, {unverified:,} not",
-        "答案中的引用：{verified:,} 处已核实，{unverified:,} 处未核实",
+        "citations in the answer: {total:,} = {supported:,} supported + {related:,} related + "
+        "{unsupported:,} not supported + {unknown:,} unknown{unread}",
+        "答案中的引用：{total:,} = 有依据 {supported:,} + 相关 {related:,} + 无依据 {unsupported:,} + "
+        "查无此项 {unknown:,}{unread}",
     ),
+    "cited.unread": ("; {n:,} not understood", "；无法辨认 {n:,}"),
     "cite.reports": ("points cite {cited:,} of {n:report|reports}", "要点引用了 {n:,} 份报告中的 {cited:,} 份"),
     "cite.texts": (
         "points cite {cited:,} of {n:text unit|text units}",

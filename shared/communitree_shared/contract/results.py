@@ -6,9 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 QueryStatus = Literal["answered", "partial", "no_data", "failed", "cancelled"]
+#: `supported`: the cited row's own text says so. `related`: it is about that, or its words cannot tell. `unsupported`:
+#: it was read, and nothing in it says so. `unknown`: the answer was made of no such row.
+Grade = Literal["supported", "related", "unsupported", "unknown"]
+#: What became of a used point in the answer; "": it was not used, or there is no answer. `named`: only a title of what
+#: it rests on stands there. `unknown`: words cannot tell, as where the answer is translated.
+PointState = Literal["", "stated", "named", "not stated", "unknown"]
 IndexStatus = Literal["queued", "running", "published", "partial", "failed", "cancelled"]
 
 #: Exit code of the command line for each final state.
@@ -26,11 +32,19 @@ class CitedRow(_Result):
     title: str
 
 
+class CitedPassage(_Result):
+    """A part of the answer that cites a row, without references, and how far that row's text supports it."""
+
+    text: str
+    grade: Grade
+
+
 class Citation(_Result):
     """One cited report (or text unit, with the selection `texts`), checked and resolved.
 
     `kind` and `id`: as the text names it, `[Data: Reports (id)]`; a row of another kind than what was read (entities,
-    relationships, claims, or a name of none) is never verified. `entities` and `relationships`: the first of those that
+    relationships, claims, or a name of none) is `unknown`. `grade`: `supported` where all of `passages` are,
+    `unsupported` where one is; `verified`: it is supported. `entities` and `relationships`: the first of those that
     the report's findings behind the citing statements name; `more_…`: how many others they name.
     """
 
@@ -40,6 +54,8 @@ class Citation(_Result):
     level: int | None = None
     title: str = ""
     verified: bool = False
+    grade: Grade = "unknown"
+    passages: list[CitedPassage] = []
     entities: list[CitedRow] = []
     more_entities: int = 0
     relationships: list[CitedRow] = []
@@ -47,9 +63,19 @@ class Citation(_Result):
     text_units: list[str] = []
     documents: list[str] = []
 
+    @model_validator(mode="before")
+    @classmethod
+    def _graded(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "grade" not in data and data.get("verified"):  # an earlier release's answer
+            return {**data, "grade": "supported"}
+        return data
+
 
 class Point(_Result):
-    """One statement of a map call. `score`: 0–100 as given; `why_not`: why it is not used or not in the answer."""
+    """One statement of a map call. `score`: 0–100 as given; `why_not`: why it is not used or not in the answer.
+
+    `in_answer`: its state is `stated`.
+    """
 
     text: str
     score: float
@@ -59,6 +85,7 @@ class Point(_Result):
     unverified: list[int] = []
     overview_only: bool = False
     used: bool = False
+    state: PointState = ""
     in_answer: bool = False
     why_not: str = ""
 
@@ -153,7 +180,10 @@ class BatchesAccount(_Result):
 
 
 class PointsAccount(_Result):
-    """used + dropped + zero + duplicate = produced."""
+    """used + dropped + zero + duplicate = produced; in_answer + named + not_stated + unknown = used, with an answer.
+
+    `condensed`: so many of those not stated were left out by an earlier round of the reduce.
+    """
 
     produced: int = 0
     used: int = 0
@@ -161,14 +191,33 @@ class PointsAccount(_Result):
     duplicate: int = 0
     dropped: int = 0
     in_answer: int = 0
+    named: int = 0
+    not_stated: int = 0
+    unknown: int = 0
+    condensed: int = 0
 
 
 class CitationsAccount(_Result):
-    """verified + unverified = total."""
+    """supported + related + unsupported + unknown = total = verified + unverified.
+
+    `verified` are the supported ones. `unread`: what looks like a reference in the answer and is not understood.
+    """
 
     total: int = 0
     verified: int = 0
     unverified: int = 0
+    supported: int = 0
+    related: int = 0
+    unsupported: int = 0
+    unknown: int = 0
+    unread: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _graded(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "supported" not in data and data.get("total"):  # an earlier release's account
+            return {**data, "supported": data.get("verified", 0), "unknown": data.get("unverified", 0)}
+        return data
 
 
 class Usage(_Result):

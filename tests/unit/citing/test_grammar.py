@@ -182,7 +182,10 @@ def test_where_nothing_was_read_by_a_name_bare_numbers_name_nothing() -> None:
     assert grammar.ids("[Data: Reports (4)]") == [4]
     parsed = grammar.parse("So [12], <sup>3</sup> and [Data: 5].")
     assert parsed.references == []
-    assert [u.start for u in parsed.unread] == [3, 26]
+    assert [u.start for u in parsed.unread] == [26]
+    assert grammar_of(bare=False).parse("So [12], far.<sup>3</sup>") == Parsed()
+    assert grammar_of(bare=False).ids("So [Reports 12] [13]") == [12]
+    assert [found.bare for found in GRAMMAR.find("[12] [Data: 12] [Reports (12)]")] == [True, False, False]
 
 
 @pytest.mark.parametrize("name", ["Dossiers", "Board Reports", "档案", "Case files", "Sources"])

@@ -50,15 +50,22 @@ ACCOUNT = Account(
     coverage=Coverage(entities=1.0, text_units_assigned=0.9999, text_units_read=0.0001),
     reports=ReportsAccount(selected=12, cited=10, silent=[4, 7]),
     batches=BatchesAccount(total=5, answered=4, failed=1, empty=2),
-    points=PointsAccount(produced=20, used=11, zero=5, duplicate=3, dropped=1, in_answer=9),
-    citations=CitationsAccount(total=8, verified=7, unverified=1),
+    points=PointsAccount(
+        produced=20, used=11, zero=5, duplicate=3, dropped=1, in_answer=7, named=1, not_stated=2, unknown=1, condensed=1
+    ),
+    citations=CitationsAccount(
+        total=8, verified=5, unverified=3, supported=5, related=1, unsupported=1, unknown=1, unread=2
+    ),
     warnings=["one batch failed: timeout"],
 )
 ANSWER = Answer(
     job_id="j-1", status="partial", question="q", corpus="c", answer="Themes. [Data: Reports (12, 7)]\n\n- a\n- b",
     citations=[
-        Citation(report=12, level=1, title="Harbour", verified=True, text_units=["t1", "t2"], documents=["a.txt"]),
-        Citation(report=99, title="Nothing", verified=False),
+        Citation(report=12, level=1, title="Harbour", verified=True, grade="supported", text_units=["t1", "t2"],
+                 documents=["a.txt"]),
+        Citation(report=13, title="Mills", grade="related"),
+        Citation(report=14, title="Dams", grade="unsupported"),
+        Citation(report=99, title="Nothing"),
     ],
     points=[Point(text="Ships come.", score=80, batch=0, reports=[12], used=True, in_answer=True),
             Point(text="Old.", score=10, batch=1, reports=[7], why_not="did not fit")],
@@ -73,9 +80,19 @@ def test_an_answer_keeps_its_text_and_citations_as_they_are_outside_a_terminal()
 
 def test_an_answer_shows_where_its_citations_lead() -> None:
     said = text(*answer_parts(ANSWER))
-    assert "✓             report 12  Harbour  level 1, 2 text units in a.txt" in said
-    assert "not verified  report 99" in said
+    assert "✓              report 12  Harbour  level 1, 2 text units in a.txt" in said
+    assert "related        report 13" in said
+    assert "not supported  report 14" in said
+    assert "unknown        report 99" in said
+    assert said.count("✓: the text of what is cited says so") == 1
     assert "partial  job j-1" in said
+
+
+def test_an_answer_of_an_earlier_release_keeps_its_marks() -> None:
+    old = Citation.model_validate({"report": 12, "verified": True})
+    assert (old.grade, Citation.model_validate({"report": 12, "verified": False}).grade) == ("supported", "unknown")
+    account = CitationsAccount.model_validate({"total": 3, "verified": 2, "unverified": 1})
+    assert (account.supported, account.unknown) == (2, 1)
 
 
 def test_points_say_what_became_of_them() -> None:
@@ -107,8 +124,10 @@ def test_an_account_names_every_loss() -> None:
         in said
     )
     assert "batches: 4 of 5 answered (2 found nothing, 1 failed)" in said
-    assert "20 = 11 used + 3 duplicate + 5 irrelevant + 1 dropped; 9 in the answer" in said
-    assert "citations in the answer: 7 verified, 1 not\n" in said
+    points = "20 = 11 used + 3 duplicate + 5 irrelevant + 1 dropped; 7 in the answer, 1 named, 1 cannot be told"
+    assert f"{points}, 1 condensed away\n" in said
+    cited = "8 = 5 supported + 1 related + 1 not supported + 1 unknown; 2 not understood"
+    assert f"citations in the answer: {cited}\n" in said
     assert "points cite 10 of 12 reports; silent (no point cites them): 4, 7\n" in said
     assert "! one batch failed: timeout" in said
 
@@ -196,6 +215,8 @@ def test_around_a_chinese_answer_everything_is_in_chinese() -> None:
         "理解为：语料的主要主题是什么？", "引用", "要点", "部分回答  任务 j-1", "读取 2 份报告，0 个词元；第 0 层 2 份",
         "80 分，第 0 批，报告 12：已写入答案", "10 分，第 1 批：与另一条分数更高的要点内容相同",
         "选择方式 auto：整个语料最细的一刀也在预算之内", "批次：5 批中 4 批有回复（2 批没有发现，1 批失败）",
+        "要点：20 = 采用 11 + 重复 3 + 无关 5 + 未能采用 1；写入答案 7，只提到名目 1，无法判定 1，归纳时略去 1",
+        "答案中的引用：8 = 有依据 5 + 相关 1 + 无依据 1 + 查无此项 1；无法辨认 2", "✓：所引内容的原文如此说",
         "要点引用了 12 份报告中的 10 份；没有要点引用的：4、7",
         "模型调用 3 次，取自缓存 0 次，1,000 个词元，价格未知；0.0 s",
         "因预算而未读：2 个社区（其中 3 个文本单元、0 % 的实体不在所读内容里）",

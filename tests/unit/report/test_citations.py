@@ -47,6 +47,18 @@ def test_a_verified_block_stays_as_it_was_written() -> None:
 
 
 def test_other_brackets_are_left_alone() -> None:
-    text = "An array[3] [see Entities (4)] [Data: none]"
+    text = "An array[3] [see page 4] (2012) [12]"
     checked = citations.check(text, {})
     assert (checked.text, checked.verified, checked.unverified) == (text, 0, 0)
+
+
+def test_what_is_not_understood_is_marked_and_counted() -> None:
+    checked = citations.check("So. [Data: Entities (four)] [see Entities (4)]", {"entities": {4: 0}})
+    assert checked.text == "So. [Unverified: Entities (four)] [Data: Entities (4)]"
+    assert (checked.verified, checked.unverified) == (1, 1)
+    assert citations.cited(checked.text) == {"entities": [4]}
+
+
+def test_a_range_is_of_its_numbers() -> None:
+    checked = citations.check("So. [Data: Entities (1-3)]", {"entities": {1: 0, 3: 1}})
+    assert checked.text == "So. [Data: Entities (1, 3)] [Unverified: Entities (2)]"

@@ -14,6 +14,7 @@ class Names(Protocol):
     """What a scan needs to know of its grammar."""
 
     own: str | None
+    bare: bool
     initial: str
     names: re.Pattern[str]
 

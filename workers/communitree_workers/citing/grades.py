@@ -70,6 +70,13 @@ def grade(passage: Passage, evidence: Evidence | None, others: Sequence[Evidence
     return "unsupported" if all(g == "unsupported" for g in told) else "related"
 
 
+def together(grades: Sequence[Grade]) -> Grade:
+    """Return the grade of a row that several passages cite: supported where each is, unsupported where one is."""
+    if grades and all(one == "supported" for one in grades):
+        return "supported"
+    return "unsupported" if "unsupported" in grades else "related"
+
+
 def _sentence(sentence: Traits, read: _Read, around: Traits, others: Sequence[Evidence]) -> Grade | None:
     if not sentence.keys and len(sentence.words) < _FEWEST:
         return None

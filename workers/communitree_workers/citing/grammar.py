@@ -38,6 +38,7 @@ class Reference(NamedTuple):
     """A reference in a text: from `start` to before `end`, brackets included.
 
     `unverified`: it stands under a head that says so, and claims nothing. `whole`: nothing in it was passed over.
+    `bare`: numbers alone, `[12]`, that name no kind.
     """
 
     start: int
@@ -45,6 +46,7 @@ class Reference(NamedTuple):
     parts: tuple[Part, ...]
     unverified: bool = False
     whole: bool = True
+    bare: bool = False
 
 
 class Unread(NamedTuple):
@@ -79,11 +81,12 @@ _HEADED = re.compile(rf"[{re.escape(signs.SQUARE)}]\s*(?:data|数据)\s*[:：][^
 
 
 class Grammar:
-    """Reads references. `context`: the name that the rows that were read go by; None: a bare `[12]` names no kind."""
+    """Reads references. `context`: the name that the rows that were read go by; None: numbers alone name no kind."""
 
-    def __init__(self, context: str | None = "Reports") -> None:
-        """Make the patterns of this name; `grammar_of` keeps them."""
+    def __init__(self, context: str | None = "Reports", *, bare: bool = True) -> None:
+        """Make the patterns of this name; `grammar_of` keeps them. `bare`: whether `[12]` is a reference."""
         self.own = None if context is None else own_kind(context)
+        self.bare = bare and context is not None
         self.context = context
         self.names = signs.names(context)
         initial = (context or "")[:1]
@@ -202,13 +205,13 @@ class Grammar:
         word = before[0] if before else ""
         inside = match["raised"] or match["power"].translate(_POWERS)
         power = (word.isascii() and 0 < len(word) <= 2) or word[-1:].isdigit()
-        if self.own is None or power:
+        if self.own is None or not self.bare or power:
             return None, match.end()
         ids = _RAISED.fullmatch(inside)
         if ids is None:
             return None, match.start() + 1
         numbers = tuple(dict.fromkeys(int(n[:18]) for n in signs.NUMBER.findall(inside)))
-        return Reference(match.start(), match.end(), (Part(self.own, numbers, False),)), match.end()
+        return Reference(match.start(), match.end(), (Part(self.own, numbers, False),), bare=True), match.end()
 
 
 _LISTED = re.compile(r"[(（][\s\d,，、;；\-–]{1,200}[)）]")
@@ -244,16 +247,19 @@ def _found(start: int, outcome: Outcome, text: str, stop: int) -> tuple[Referenc
         link = signs.LINK.match(text, end, stop) if text[end - 1 : end] in signs.CLOSING else None
         end = link.end() if link else end
         parts = tuple(Part(kind, tuple(ids), more) for kind, ids, more in outcome.parts)
-        return Reference(start, end, parts, outcome.unverified, outcome.whole), end
+        return Reference(start, end, parts, outcome.unverified, outcome.whole, outcome.bare), end
     if outcome.looks:
         return Unread(start, end), end
     return None, end
 
 
 @lru_cache(maxsize=64)
-def grammar_of(context: str | None = "Reports") -> Grammar:
-    """Return the grammar for a name of the rows that were read; None: bare numbers name nothing."""
-    return Grammar(context)
+def grammar_of(context: str | None = "Reports", *, bare: bool = True) -> Grammar:
+    """Return the grammar for a name of the rows that were read; None: numbers alone name nothing.
+
+    `bare`: whether `[12]` is a reference, as models write it, and not what a quoted text has of its own.
+    """
+    return Grammar(context, bare=bare)
 
 
 __all__ = ["Grammar", "Parsed", "Part", "Reference", "Unread", "grammar_of", "own_kind"]

@@ -29,6 +29,7 @@ class Outcome:
     looks: bool = False
     unverified: bool = False
     whole: bool = True
+    bare: bool = False
 
 
 class Scan:
@@ -135,8 +136,8 @@ class Scan:
         before = identifier_before(text, self.first)
         if closed < self.depth or (signs.LINK.match(text, end) and text[end + 1 : end + 2] != "#"):
             return Outcome(max(retry, end if closed else match.end()))
-        if own is None:
-            return Outcome(end, looks=self.square and not before)
+        if own is None or not self.names.bare:
+            return Outcome(end)
         if before and not self.attached and not no_word(before):
             word = before.isalpha() and len(before) > 2 and text[end : end + 1] not in ("[", "=", "(", "_")
             return Outcome(end, looks=word)
@@ -145,7 +146,7 @@ class Scan:
             self._range(int(item[1][:_DIGITS]), item[2])
         if self.stray:
             return Outcome(end, looks=not signs.DATE.fullmatch(match[0].strip()))
-        return Outcome(end, self.parts)
+        return Outcome(end, self.parts, bare=True)
 
     # -- names and lists ----------------------------------------------------------------------------------------------
 

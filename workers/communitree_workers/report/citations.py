@@ -7,24 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from communitree_workers.citing.grammar import Reference, grammar_of
 from communitree_workers.report.records import LABELS
 
-#: What models write for each kind, in the languages they drift into; matched case-folded.
-_SPELLINGS = {
-    "entities": ("entities", "entity", "实体"),
-    "relationships": ("relationships", "relationship", "关系"),
-    "claims": ("claims", "claim", "covariates", "covariate", "声明", "主张", "论断", "断言"),
-    "text_units": ("sources", "source", "text units", "text unit", "texts", "text", "来源", "文本", "原文"),
-    "reports": ("reports", "report", "communities", "community", "sub-communities", "报告", "子报告", "社区"),
-}
-_KIND = {word: kind for kind, words in _SPELLINGS.items() for word in words}
-_WORDS = "|".join(sorted((re.escape(word) for word in _KIND), key=len, reverse=True))
-
-_BLOCK = re.compile(r"[\[【]\s*(?:Data|数据|資料|来源数据)\s*[:：]\s*([^\[\]【】]*)[\]】]", re.IGNORECASE)
-_ANY_BLOCK = re.compile(rf"{_BLOCK.pattern}|\[Unverified:[^\[\]]*\]", re.IGNORECASE)
-_PART = re.compile(rf"({_WORDS})\s*[(（]([^()（）]*)[)）]", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
-_NUMBERS_ONLY = re.compile(r"[\s\d,，、;；+more等]*", re.IGNORECASE)
+#: Numbers alone name no kind of row in a report.
+_GRAMMAR = grammar_of(None)
+#: A reference as it is written here.
+_LABEL = "|".join(LABELS.values())
+_PLAIN = re.compile(rf"\[Data: (?:{_LABEL}) \([\d,+more ]*\)(?:; (?:{_LABEL}) \([\d,+more ]*\))*\]")
+#: How an unread reference begins.
+_HEAD = re.compile(r"\[[^:：\n]{0,20}[:：]")
 
 Numbers = Mapping[str, Sequence[int]]
 
@@ -42,8 +34,8 @@ class Checked:
 def cited(text: str) -> dict[str, list[int]]:
     """Return the numbers that a text cites, by kind, each once, in the order in which they appear."""
     found: dict[str, dict[int, None]] = {}
-    for block in _BLOCK.finditer(text):
-        for kind, numbers in _parts(block.group(1)):
+    for reference in _GRAMMAR.find(text):
+        for kind, numbers in () if reference.unverified else _parts(reference):
             found.setdefault(kind, {}).update(dict.fromkeys(numbers))
     return {kind: list(numbers) for kind, numbers in found.items()}
 
@@ -52,33 +44,40 @@ def check(text: str, places: Mapping[str, Mapping[int, int]]) -> Checked:
     """Return the text with every citation checked against the evidence (`places`: kind → number → position).
 
     What the evidence does not hold is moved out of its `[Data: …]` into an `[Unverified: …]` behind it, so that nobody
-    takes it for a source; nothing else is changed.
+    takes it for a source; so is what looks like a citation and is not understood. Nothing else is changed.
     """
     result = Checked(text)
-
-    def judge(match: re.Match[str]) -> str:
+    parsed = _GRAMMAR.parse(text)
+    changes: list[tuple[int, int, str]] = []
+    for reference in parsed.references:
+        if reference.unverified:
+            continue
         good: dict[str, list[int]] = {}
         bad: dict[str, list[int]] = {}
-        parts = _parts(match.group(1))
-        for kind, numbers in parts:
+        for kind, numbers in _parts(reference):
             for number in numbers:
                 (good if number in places.get(kind, {}) else bad).setdefault(kind, []).append(number)
         result.verified += sum(map(len, good.values()))
         result.unverified += sum(map(len, bad.values()))
-        for kind, numbers in good.items():
-            result.cited.setdefault(kind, {}).update((str(n), places[kind][n]) for n in numbers)
-        plain = match.group(0).startswith("[Data:") and all(f"{LABELS[kind]} (" in match.group(1) for kind, _ in parts)
-        if not parts or (not bad and plain):
-            return match.group(0)
-        return " ".join(filter(None, (block("Data", good), block("Unverified", bad))))
-
-    result.text = _BLOCK.sub(judge, text)
+        for kind, held in good.items():
+            result.cited.setdefault(kind, {}).update((str(n), places[kind][n]) for n in held)
+        written = text[reference.start : reference.end]
+        if (good or bad) and (bad or not _PLAIN.fullmatch(written)):
+            said = " ".join(filter(None, (block("Data", good), block("Unverified", bad))))
+            changes.append((reference.start, reference.end, said))
+    starts = {reference.start for reference in parsed.references}
+    for unread in parsed.unread:
+        result.unverified += 1
+        head = _HEAD.match(text, unread.start, unread.end)
+        if unread.start not in starts and head:
+            changes.append((unread.start, head.end(), "[Unverified:"))
+    result.text = _changed(text, changes)
     return result
 
 
 def block(word: str, numbers: Mapping[str, Sequence[int]]) -> str:
     """Return a citation block, "" for none."""
-    parts = [f"{LABELS[kind]} ({', '.join(map(str, ids))})" for kind, ids in numbers.items() if ids]
+    parts = [f"{LABELS.get(kind, kind)} ({', '.join(map(str, ids))})" for kind, ids in numbers.items() if ids]
     return f"[{word}: {'; '.join(parts)}]" if parts else ""
 
 
@@ -89,25 +88,25 @@ def data(**numbers: Sequence[int]) -> str:
 
 def renumber(text: str, change: Callable[[str, int], int]) -> str:
     """Return the text with each cited number replaced by `change(kind, number)`."""
-
-    def part(match: re.Match[str]) -> str:
-        kind = _KIND[match.group(1).casefold()]
-        return match.group(1) + match.group(0)[len(match.group(1)) :].replace(
-            match.group(2), _NUMBER.sub(lambda n: str(change(kind, int(n.group()))), match.group(2))
-        )
-
-    return _BLOCK.sub(lambda match: _PART.sub(part, match.group(0)), text)
+    changes = []
+    for reference in _GRAMMAR.find(text):
+        if reference.unverified:
+            continue
+        parts = []
+        for kind, ids, more in reference.parts:
+            own = _OWN.get(kind, kind)
+            numbers = [str(change(own, number)) for number in ids] + ["+more"] * more
+            parts.append(f"{LABELS.get(own, own)} ({', '.join(numbers)})")
+        changes.append((reference.start, reference.end, f"[Data: {'; '.join(parts)}]"))
+    return _changed(text, changes)
 
 
 def remove(text: str) -> str:
     """Return the text without its citations: in a parent's prompt they would name rows that are not there."""
-    if "[" not in text and "【" not in text:
-        return text
-    kept = []
-    at = 0
-    for match in _ANY_BLOCK.finditer(text):
-        kept.append(text[at : match.start()].rstrip())
-        at = match.end()
+    kept, at = [], 0
+    for reference in _GRAMMAR.find(text):
+        kept.append(text[at : reference.start].rstrip())
+        at = reference.end
     return "".join([*kept, text[at:]])
 
 
@@ -127,8 +126,17 @@ def tally(checked: Sequence[Checked]) -> tuple[dict[str, int], dict[str, dict[st
     return dict(counts), together
 
 
-def _parts(inside: str) -> list[tuple[str, list[int]]]:
-    return [
-        (_KIND[match.group(1).casefold()], [int(n) for n in _NUMBER.findall(match.group(2))])
-        for match in _PART.finditer(inside)
-    ]
+#: Kind as the grammar names it → as evidence does.
+_OWN = {"sources": "text_units"}
+
+
+def _parts(reference: Reference) -> list[tuple[str, tuple[int, ...]]]:
+    return [(_OWN.get(kind, kind), ids) for kind, ids, _ in reference.parts]
+
+
+def _changed(text: str, changes: list[tuple[int, int, str]]) -> str:
+    out, at = [], 0
+    for start, end, said in sorted(changes):
+        out += [text[at:start], said]
+        at = end
+    return "".join([*out, text[at:]])

@@ -14,12 +14,14 @@ from communitree_shared.contract.options import AnswerOptions, SelectionOptions
 from communitree_shared.contract.results import Answer, Coverage, Point, QuerySettings, ReportsAccount
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import EXTRACTIVE
+from communitree_workers.citing.grammar import grammar_of
+from communitree_workers.citing.writing import reference
 from communitree_workers.query.answer.account import Header, Reduced, build_answer, needs_reduce
-from communitree_workers.query.answer.citations import Behind, Checker, Resolver, check, nearest_finding
+from communitree_workers.query.answer.checking import Checker, check
+from communitree_workers.query.answer.citations import Behind, Resolver, nearest_finding
 from communitree_workers.query.map.outcome import BatchOutcome, MapPoint, MapResult
 from communitree_workers.query.points.gathering import gather_points
 from communitree_workers.query.reduce.rounds import plan_reduce
-from communitree_workers.query.wording.references import find, ids_in, reference, without_references
 from support.questions import select
 from support.views import TreeShape, view_of
 
@@ -41,12 +43,12 @@ VIEW = view_of(SHAPE)
         ("【数据：实体（1、2）；关系（3）和报告（4）】", [4]),
         ("[Data: Reports (2-4)]", [2, 3, 4]),
         ("[Data: Reports (1), Reports (2)]", [1, 2]),
-        ("[1] and [note] and (Reports 5) and [see 7]", []),
+        ("[1] and [note] and (Reports 5) and [see 7]", [1, 5]),
         ("[Data: Entities (5)]", []),
     ],
 )
 def test_references_are_read_in_many_forms(text: str, ids: list[int]) -> None:
-    assert ids_in(text) == ids
+    assert grammar_of().ids(text) == ids
 
 
 def test_references_are_written_in_one_form() -> None:
@@ -56,7 +58,7 @@ def test_references_are_written_in_one_form() -> None:
 
 
 def kinds(text: str, context: str = "Reports") -> list[tuple[str, tuple[int, ...], bool]]:
-    return [tuple(part) for found in find(text, context) for part in found.parts]  # type: ignore[misc]
+    return [tuple(part) for found in grammar_of(context).find(text) for part in found.parts]  # type: ignore[misc]
 
 
 def test_each_part_of_a_reference_is_of_its_kind() -> None:
@@ -73,8 +75,8 @@ def test_each_part_of_a_reference_is_of_its_kind() -> None:
 @pytest.mark.parametrize("name", ["Dossiers", "Board Reports", "档案", "Case files"])
 def test_reports_go_by_the_name_asked_for_and_by_their_own(name: str) -> None:
     text = f"A. {reference([1, 2], name)} B. [{name.lower()} 3] C. [Data: Reports (4); Entities (5)]"
-    assert ids_in(text, name) == [1, 2, 3, 4]
-    assert without_references(text, name) == "A.  B.  C. "
+    assert grammar_of(name).ids(text) == [1, 2, 3, 4]
+    assert grammar_of(name).without(text) == "A.  B.  C. "
     checked = check(text, [used("a b c", 1, 2, 3, 4)], "en", name)
     assert checked.cited == [1, 2, 3, 4]
     assert checked.text.startswith(f"A. [Data: {name} (1, 2)]")
@@ -87,8 +89,10 @@ def test_a_name_is_refused_or_read_again(name: str) -> None:
         check_context_name(name)
     except UsageError:
         return
-    assert ids_in(f"x {reference([7, 8], name)}", name) == [7, 8]
-    assert ids_in("x [Data: Entities (1); Sources (2); Claims (3); Relationships (4); Reports (5)]", name) == [5]
+    assert grammar_of(name).ids(f"x {reference([7, 8], name)}") == [7, 8]
+    assert grammar_of(name).ids("x [Data: Entities (1); Sources (2); Claims (3); Relationships (4); Reports (5)]") == [
+        5
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +178,9 @@ def test_a_text_is_checked_alike_in_pieces_and_whole(text: str, data: st.DataObj
 
 def test_what_a_stream_shows_lags_behind_by_an_open_bracket_at_most() -> None:
     checker = Checker([used("so", 2)], "en")
-    pieces = ("So", " it [Da", "ta: Reports (2, 9", "9)] is ", "[x\n", "y [")
+    pieces = ("So", " it [Da", "ta: Reports (2, 9", "9)] is ", "[x\n\n", "y [")
     assert [checker.feed(piece) for piece in pieces] == [
-        "So", " it ", "", "[Data: Reports (2, 99 unverified)] is", " [x", "\ny ",
+        "So", " it ", "", "[Data: Reports (2, 99 unverified)] is", " [x", "\n\ny ",
     ]  # fmt: skip
     assert checker.close().text == "So it [Data: Reports (2, 99 unverified)] is [x\ny ["
 
@@ -194,25 +198,25 @@ class Narrowing:
 
 def test_citations_lead_to_text() -> None:
     resolver = Resolver(VIEW)
-    leaf = resolver.citation(5, verified=True, kind="reports")
+    leaf = resolver.citation(5, known=True, kind="reports")
     assert (leaf.level, leaf.title, leaf.text_units, leaf.documents) == (2, "title 5", ["t5"], ["book.txt"])
-    assert sorted(resolver.citation(0, verified=True, kind="reports").text_units) == ["t3", "t5", "t6"]
-    assert resolver.citation(5, verified=False, kind="reports").text_units == []
-    assert resolver.citation(4711, verified=True, kind="reports").verified is False
-    source = resolver.citation(4, verified=True, kind="sources")
+    assert sorted(resolver.citation(0, known=True, kind="reports").text_units) == ["t3", "t5", "t6"]
+    assert resolver.citation(5, known=False, kind="reports").text_units == []
+    assert resolver.citation(4711, known=True, kind="reports").verified is False
+    source = resolver.citation(4, known=True, kind="sources")
     assert (source.report, source.text_units, source.title) == (None, ["t4"], "book.txt")
     for id in (4, 4711):
-        nowhere = resolver.citation(id, verified=False, kind="sources")
+        nowhere = resolver.citation(id, known=False, kind="sources")
         assert (nowhere.id, nowhere.verified, nowhere.text_units, nowhere.documents) == (id, False, [], [])
     assert resolver.document_titles([4, 5, 4711]) == {4: "book.txt", 5: "book.txt"}
     narrowed = Resolver(VIEW, Narrowing())
-    six = narrowed.citation(0, verified=True, kind="reports", statements=["six", "six"])
+    six = narrowed.citation(0, known=True, kind="reports", statements=["six", "six"])
     assert six.text_units == ["t6"]
     assert [(row.id, row.title) for row in six.entities] == [(n, f"e{n}") for n in range(1, 11)]
     assert (six.more_entities, [row.title for row in six.relationships], six.more_relationships) == (2, ["a – b"], 0)
-    other = narrowed.citation(0, verified=True, kind="reports", statements=["x"])
+    other = narrowed.citation(0, known=True, kind="reports", statements=["x"])
     assert (len(other.text_units), other.entities, other.more_entities) == (3, [], 0)
-    assert narrowed.citation(0, verified=False, kind="reports", statements=["six"]).entities == []
+    assert narrowed.citation(0, known=False, kind="reports", statements=["six"]).entities == []
 
 
 def test_the_finding_a_statement_rests_on() -> None:

@@ -9,6 +9,7 @@ import pytest
 from communitree_shared.contract.options import AnswerOptions, BatchOptions, Turn
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import count
+from communitree_workers.citing.grammar import grammar_of
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.batches.frame import Frame
 from communitree_workers.query.batches.packing import make_batches
@@ -19,7 +20,6 @@ from communitree_workers.query.map.reply import parse_points
 from communitree_workers.query.question.words import read_words
 from communitree_workers.query.view.cells import cell
 from communitree_workers.query.view.lexicon import Lexicon
-from communitree_workers.query.wording.references import ids_in
 
 OVERVIEW_EN = "person: ALICE ADAMS, Bob Brown\ngeo: Harbour\n[1] Harbour and Lighthouse: ships\n"
 OVERVIEW_ZH = "人物: 贾宝玉, 林黛玉, 薛宝钗\n[1] 荣国府: 一家人\n"
@@ -169,7 +169,7 @@ def test_who_are_the_main_persons() -> None:
     assert text.startswith("主要人物有")
     for name in ("贾宝玉", "林黛玉", "薛宝钗"):
         assert name in text.splitlines()[0]
-    assert set(ids_in(text)) == {1, 2}
+    assert set(grammar_of().ids(text)) == {1, 2}
     english = answer(ENGLISH, "Who are the main characters?")
     assert english.startswith("The main persons are Alice Adams and Bob Brown.")
 
@@ -182,7 +182,7 @@ def test_a_name_that_contains_a_shorter_one_matches() -> None:
 @pytest.mark.parametrize("form", ["multiple paragraphs", "single paragraph", "prioritized list", "multi-page report"])
 def test_the_form_of_the_answer(form: str) -> None:
     text = answer(ENGLISH, "What are the main themes?", response_type=form)
-    assert ids_in(text)
+    assert grammar_of().ids(text)
     if form == "single paragraph":
         assert "\n" not in text
     if form == "prioritized list":

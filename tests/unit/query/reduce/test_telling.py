@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from communitree_shared.contract.results import Point
-from communitree_workers.query.answer.citations import Checker, check
+from communitree_workers.query.answer.checking import Checker, check
 from communitree_workers.query.reduce import telling
 from communitree_workers.query.reduce.telling import Telling, Writing, tell_whole
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from communitree_shared.contract.results import (
@@ -21,7 +21,8 @@ from communitree_shared.contract.results import (
 from communitree_shared.contract.strategies import reads_texts
 from communitree_shared.languages import is_chinese
 from communitree_shared.settings import EXTRACTIVE
-from communitree_workers.query.answer.citations import Checked, Resolver, check, cite, mark_in_answer
+from communitree_workers.query.answer.checking import Checked, check
+from communitree_workers.query.answer.citations import Resolver, cite, mark_states
 from communitree_workers.query.answer.reports import coverage_read, ids_read, reports_account, unread_alone
 from communitree_workers.query.map.outcome import BatchOutcome
 from communitree_workers.query.points.gathering import Gathered
@@ -38,6 +39,7 @@ class Reduced:
     A text and a `cause`: the model failed, and the built-in one has arranged the points instead. `broken`: why the
     text breaks off, where it does. `lost`: points that are not in the text, because condensing them failed for
     `lost_cause`. `unrated`: why the best points could not be rated jointly. `checked`: the text, its citations checked.
+    `condensed`: positions of points that the texts of earlier rounds do not state any more.
     """
 
     text: str | None = None
@@ -48,6 +50,7 @@ class Reduced:
     lost: int = 0
     lost_cause: str = ""
     checked: Checked | None = None
+    condensed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,9 @@ def build_answer(
 ) -> Answer:
     """Put an answer together.
 
-    The sums close: answered + failed = batches; used + dropped + zero + duplicate = points; verified + unverified =
-    citations. A failed batch is never an empty success, and states are told apart in words in `language`.
+    The sums close: answered + failed = batches; used + dropped + zero + duplicate = points; supported + related +
+    unsupported + unknown = citations. A failed batch is never an empty success, and states are told apart in words in
+    `language`.
     """
     status = status_of(outcomes, cancelled=cancelled)
     wanted = needs_reduce(outcomes, gathered)
@@ -115,15 +119,16 @@ def build_answer(
     if status == "no_data" and gathered.dropped:  # something was found, whatever it is worth
         status = "partial"
     checked = Checked("")
-    in_answer = 0
     if reduced.text is not None and status in ("answered", "partial") and wanted:
         checked = reduced.checked or check(reduced.text, gathered.points, language, context)
-        in_answer = mark_in_answer(gathered.points, checked, language)
+        mark_states(gathered.points, checked, _titles(resolver, selected.kind), reduced.condensed, language)
     else:
         for point in gathered.points:
             if point.used:
                 point.why_not = say("not.no_reduce", language)
-    citations = cite(checked, resolver, selected.kind)
+    citations = cite(checked, resolver, selected.kind, gathered.points)
+    states = Counter(point.state for point in gathered.points)
+    grades = Counter(citation.grade for citation in citations)
     read = ids_read(outcomes[: header.earlier]) | ids_read(outcomes[header.earlier :])
     account = Account(
         selection=selected.selection,
@@ -136,12 +141,21 @@ def build_answer(
             zero=gathered.zero,
             duplicate=gathered.duplicate,
             dropped=gathered.dropped,
-            in_answer=in_answer,
+            in_answer=states["stated"],
+            named=states["named"],
+            not_stated=states["not stated"],
+            unknown=states["unknown"],
+            condensed=sum(gathered.points[i].state == "not stated" for i in reduced.condensed),
         ),
         citations=CitationsAccount(
             total=len(citations),
-            verified=sum(c.verified for c in citations),
-            unverified=sum(not c.verified for c in citations),
+            verified=grades["supported"],
+            unverified=len(citations) - grades["supported"],
+            supported=grades["supported"],
+            related=grades["related"],
+            unsupported=grades["unsupported"],
+            unknown=grades["unknown"],
+            unread=checked.unread,
         ),
         llm=LlmAccount.of(dict(header.usage)),
         seconds=header.seconds,
@@ -162,6 +176,12 @@ def build_answer(
         points=gathered.points,
         account=account,
     )
+
+
+def _titles(resolver: Resolver, kind: str) -> Callable[[int], str]:
+    """Return what gives a cited report's title; text units have none of their own."""
+    view = resolver.view
+    return lambda id: view.titles[view.node[id]] if kind == "reports" and id in view.node else ""
 
 
 def _batches(outcomes: Sequence[BatchOutcome]) -> BatchesAccount:
@@ -266,9 +286,14 @@ def _warnings(header: Header, account: Account, reduced: Reduced, status: QueryS
         out.append(say("warn.rerate", language, cause=cause_in(language, reduced.unrated)))
     if reduced.shortened:
         out.append(say("warn.shortened", language, count=reduced.shortened))
-    if account.citations.unverified:
-        out.append(say("warn.unverified", language, count=account.citations.unverified))
-    if reduced.text is not None and status in ("answered", "partial") and not account.citations.verified:
+    cited = account.citations
+    if cited.unknown:
+        out.append(say("warn.unverified", language, count=cited.unknown))
+    if cited.unsupported:
+        out.append(say("warn.unsupported", language, count=cited.unsupported))
+    if cited.unread:
+        out.append(say("warn.unread_references", language, count=cited.unread))
+    if reduced.text is not None and status in ("answered", "partial") and cited.unknown == cited.total:
         out.append(say("warn.uncited", language))
     if status in ("answered", "partial") and reduced.text and in_another_script(reduced.text, language):
         out.append(say("warn.language", language))

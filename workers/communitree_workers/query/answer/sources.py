@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from communitree_shared.contract.tables import COMMUNITY_REPORTS, COVARIATES, ENTITIES, RELATIONSHIPS, TEXT_UNITS
+from communitree_workers.citing.grades import Evidence
+from communitree_workers.citing.grammar import grammar_of
 from communitree_workers.query.answer.citations import Behind, nearest_finding
 from communitree_workers.query.view.corpus_view import IntArray
-from communitree_workers.query.wording.references import find
 from communitree_workers.tables.columns import flatten, positions
 from communitree_workers.tables.io import Tables
 
@@ -46,6 +47,8 @@ class FindingSources:
         reports = tables[COMMUNITY_REPORTS]
         self._row = {c: i for i, c in enumerate(reports["community"].to_pylist())}
         self._findings = reports["findings"]
+        self._summaries, self._names = reports["summary"], reports["title"]
+        self._whole = reports["full_content"]
 
         self._entities = _Titles(tables[ENTITIES], "title")
         self._relationships = _Titles(tables[RELATIONSHIPS], "source", "target")
@@ -56,6 +59,15 @@ class FindingSources:
         self._follow(community, statement, found, 0)
         units = sorted(found.units, key=lambda unit: (-found.units[unit], unit))
         return Behind([self._ids[unit] for unit in units], list(found.entities), list(found.relationships))
+
+    def evidence(self, kind: str, community: int) -> Evidence | None:
+        """Return the text of a report, to grade citations of it by; None: there is no such report."""
+        row = self._row.get(community) if kind == "reports" else None
+        if row is None:
+            return None
+        found = [f"{f['summary'] or ''}\n{f['explanation'] or ''}" for f in self._findings[row].as_py() or ()]
+        texts = [self._summaries[row].as_py() or "", *(found or [self._whole[row].as_py() or ""])]
+        return Evidence(self._names[row].as_py() or "", tuple(grammar_of(None).without(text) for text in texts))
 
     def entity(self, number: int) -> str | None:
         """Return an entity's title; None: there is no such entity."""
@@ -128,5 +140,5 @@ def _by_number(tables: Tables, name: str, column: str) -> dict[int, IntArray]:
 
 def rows_cited(text: str) -> list[tuple[str, tuple[int, ...]]]:
     """Return `(table, human_readable_ids)` of the citations in a report's text; for reports, communities."""
-    parts = (part for found in find(text) for part in found.parts)
+    parts = (part for found in grammar_of(None).find(text) if not found.unverified for part in found.parts)
     return [(_TABLES[part.kind], part.ids) for part in parts if part.kind in _TABLES]

@@ -22,6 +22,7 @@ from communitree_shared.contract.tables import (
     COMMUNITY_REPORTS,
     TEXT_UNITS,
 )
+from communitree_workers.citing.grades import Evidence
 from communitree_workers.prompts import load
 from communitree_workers.query.batches.batch import Batch, CutBatch
 from communitree_workers.query.batches.frame import Frame, frame_of
@@ -65,6 +66,17 @@ def _numbered(context: UnitContext, question: Question, kind: str) -> tuple[pa.C
         text = "summary" if question.batch.use_community_summary else "full_content"
     table = context.read(question.request.corpus, question.request.version, name)[name]
     return table[number], table[text]
+
+
+def unit_evidence(context: UnitContext, question: Question, kind: str, id: int) -> Evidence | None:
+    """Return a text unit, to grade citations of it by; None: there is none of this number."""
+    if kind != "sources":
+        return None
+    try:
+        text = _texts(context, question, kind, [id])[0].decode()
+    except KeyError:
+        return None
+    return Evidence("", (text,))
 
 
 def stands(context: UnitContext, question: Question, kind: str, word: str) -> bool:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.languages import is_chinese
+from communitree_workers.citing.grammar import grammar_of
+from communitree_workers.citing.writing import reference
 from communitree_workers.query.builtin.passages import join, statements
 from communitree_workers.query.question.words import QuestionWords
 from communitree_workers.query.wording.forms import Form, known_form
 from communitree_workers.query.wording.length import words
 from communitree_workers.query.wording.phrases import say
-from communitree_workers.query.wording.references import reference, without_references
 
 #: Groups that are told at length, and those only named, by form of the answer.
 _GROUPS: dict[Form, tuple[int, int]] = {
@@ -147,7 +148,9 @@ def _brief(title: str) -> str:
 
 
 def _plain(title: str) -> str:
-    return without_references(title).strip().rstrip(".。")  # those of a title are no citations of the answer
+    return (
+        grammar_of(bare=False).without(title).strip().rstrip(".。")
+    )  # those of a title are no citations of the answer
 
 
 def listed(names: Sequence[str], language: str, *, flat: bool = False) -> str:

@@ -10,11 +10,11 @@ import orjson
 
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.errors import BadInput
+from communitree_workers.citing.grammar import grammar_of
 from communitree_workers.query.batches.batch import Batch
 from communitree_workers.query.map.outcome import MapPoint, MapResult
 from communitree_workers.query.view.cells import BREAK
 from communitree_workers.query.wording.length import words
-from communitree_workers.query.wording.references import OPENING, ids_in, without_references
 from communitree_workers.query.wording.scores import read_score
 
 _POINTS = ("points", "要点", "关键点", "key_points", "data", "results", "result", "answer", "response")
@@ -24,8 +24,6 @@ _REPORTS = ("reports", "report_ids", "ids", "sources", "citations", "references"
             "编号", "引用", "来源", "依据")  # fmt: skip
 _OVERVIEW = ("overview", "概览", "anchors")
 
-#: What a reference begins with.
-_BRACKET = re.compile(f"[{re.escape(OPENING)}]")
 _BEFORE_STOP = re.compile(r"\s+([.,;:!?。，；：！？、])")
 _NUMBERS = re.compile(r"[\s#]*\d[\d\s,，、;；#]*")
 _BLANKS = re.compile(r"[ \t]{2,}")
@@ -123,7 +121,7 @@ def _point(row: Any, table: set[int], shown: set[int], result: MapResult, contex
     text = "" if text is None else str(text)
     score, mended = read_score(_get(row, _SCORE))
     result.repaired += mended
-    written = ids_in(text, context) if _BRACKET.search(text) else ()
+    written = grammar_of(context).ids(text)
     named = list(dict.fromkeys([*_ids(_get(row, _REPORTS)), *written]))
     known = [id for id in named if id in table]
     in_overview = [id for id in named if id in shown and id not in table]
@@ -171,7 +169,7 @@ def unusable(result: MapResult) -> int:
 
 
 def _without_references(text: str, context: str) -> str:
-    clean = without_references(text, context)  # of any kind: those inside a report are no citations of this point
+    clean = grammar_of(context).without(text)  # of any kind: those inside a report are no citations of this point
     return _BLANKS.sub(" ", _BEFORE_STOP.sub(r"\1", clean)).strip()
 
 

@@ -56,8 +56,9 @@ def gather_points(
             elif made.score == 0:
                 point.why_not = say("not.zero", language)
                 gathered.zero += 1
-            elif not made.text.strip() or not (made.reports or made.unverified):
-                point.why_not = say("not.no_report" if made.text.strip() else "not.empty", language)
+            elif not made.text.strip() or not made.reports:
+                why = "not.empty" if not made.text.strip() else "not.unread" if made.unverified else "not.no_report"
+                point.why_not = say(why, language)
                 gathered.dropped += 1
             else:
                 point.adjusted = round(made.score - off[number], 3)

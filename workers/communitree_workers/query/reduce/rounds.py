@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from communitree_shared.contract.options import AnswerOptions
 from communitree_shared.contract.results import Point
 from communitree_shared.tokens import DEFAULT_ENCODING, count, truncate
+from communitree_workers.citing.writing import reference
 from communitree_workers.prompts import file_language, filled, language_name, load, question_text
 from communitree_workers.query.planning.reduce_sizes import FAN_IN, RERATED, part_words
 from communitree_workers.query.points.gathering import Gathered, sort_points
 from communitree_workers.query.wording.forms import form_of
 from communitree_workers.query.wording.phrases import say
-from communitree_workers.query.wording.references import reference
 
 #: A single point may take this share of the prompt; a longer one is shortened.
 _LARGEST = 2

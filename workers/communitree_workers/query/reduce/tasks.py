@@ -20,7 +20,7 @@ from communitree_workers.query.answer.notes import audit_notes, word_notes
 from communitree_workers.query.answer.result import write_once
 from communitree_workers.query.answer.sources import FindingSources
 from communitree_workers.query.answer.timing import PHASES, Stages, seconds
-from communitree_workers.query.batches.cutting import stands
+from communitree_workers.query.batches.cutting import stands, unit_evidence
 from communitree_workers.query.reduce.inputs import Inputs, load_inputs
 from communitree_workers.query.reduce.writer import Writer
 from communitree_workers.query.wording.causes import cause_in
@@ -88,9 +88,11 @@ def _built(
         seconds=seconds(record, stages),
         settings=QuerySettings(models={k: question.models[k] for k in stages_used}, seed=options.seed),
     )  # fmt: skip
+    sources = _sources(context, inputs)
+    read = sources.evidence if sources else partial(unit_evidence, context, question)
     return build_answer(
         header, inputs.selected, inputs.outcomes, inputs.gathered, reduced,
-        Resolver(question.view, _sources(context, inputs)), language=question.language, context=inputs.context_name,
+        Resolver(question.view, sources, read), language=question.language, context=inputs.context_name,
     )  # fmt: skip
 
 

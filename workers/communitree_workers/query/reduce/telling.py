@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 from communitree_shared.errors import CommunitreeError
-from communitree_workers.query.answer.citations import Checked, Checker
+from communitree_workers.query.answer.checking import Checked, Checker
 from communitree_workers.runtime.context import UnitContext
 
 #: Streamed pieces are told together, at most so often (seconds).

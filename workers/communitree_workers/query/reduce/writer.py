@@ -10,9 +10,11 @@ from dataclasses import replace
 from communitree_shared.contract.results import Answer, Usage
 from communitree_shared.errors import BadInput, CommunitreeError
 from communitree_shared.settings import EXTRACTIVE
+from communitree_workers.citing.states import lost_in
 from communitree_workers.model.chat import ChatRequest, CutReply
 from communitree_workers.query.answer.account import Reduced, closing, opening
-from communitree_workers.query.answer.citations import Checker, Resolver
+from communitree_workers.query.answer.checking import Checker, parts_of
+from communitree_workers.query.answer.citations import Resolver, claim_of
 from communitree_workers.query.answer.reports import ids_read
 from communitree_workers.query.builtin.answer import write_answer
 from communitree_workers.query.planning.rating import (
@@ -55,6 +57,7 @@ class Writer:
         self.call = context.call(usd=self.question.selection.budget_usd, bulk=self.options.bulk)
         self.why, self.lost = "", 0  # points that could not be condensed, and why
         self.unrated = ""  # why a joint rating failed
+        self.condensed: frozenset[int] = frozenset()  # points that the rounds' texts do not state any more
         self._telling: Telling | None = None
         self._teller: asyncio.Task[None] | None = None
 
@@ -77,12 +80,15 @@ class Writer:
         question, options = self.question, self.options
         try:
             blocks = await self._condense(plan)
+            if len(plan.groups) > 1:
+                self.condensed = await self.context.to_thread(lambda: self._lost(blocks))
             messages = reduce_messages(
                 blocks, question.text, options.answer, question.language, options.prompts, self.inputs.context_name,
                 read=self._read(),
             )  # fmt: skip
             reduced = Reduced(
-                shortened=len(plan.shortened), lost=self.lost, lost_cause=self.why, unrated=self.unrated
+                shortened=len(plan.shortened), lost=self.lost, lost_cause=self.why, unrated=self.unrated,
+                condensed=self.condensed,
             )  # fmt: skip
             return await self._stream(messages, reduced)
         finally:
@@ -100,7 +106,7 @@ class Writer:
             points, question.words, question.options.answer, question.language, titles, self.inputs.context_name
         )
         return Reduced(
-            text=text, shortened=len(plan.shortened), checked=self._checker().whole(text), lost=self.lost,
+            text=text, shortened=len(plan.shortened), checked=self._checker(bare=False).whole(text), lost=self.lost,
             lost_cause=self.why, unrated=self.unrated,
         )  # fmt: skip
 
@@ -118,8 +124,9 @@ class Writer:
             ratings=ratings, rerate=rerate, context=self.inputs.context_name, encoding=self.question.view.encoding,
         )  # fmt: skip
 
-    def _checker(self) -> Checker:
-        return Checker(self.inputs.gathered.points, self.question.language, self.inputs.context_name)
+    def _checker(self, *, bare: bool = True) -> Checker:
+        points, name = self.inputs.gathered.points, self.inputs.context_name
+        return Checker(points, self.question.language, name, bare=bare)  # what is quoted has numbers of its own
 
     def _opening(self, reduced: Reduced) -> str:
         return opening(self.inputs.outcomes, reduced, self.question.language)
@@ -189,6 +196,13 @@ class Writer:
             groups = plan_round(kept, self.options.answer, self.question.view.encoding)
             members = [[i for part in held[g :: len(groups)] for i in part] for g in range(len(groups))]
         return groups[0]
+
+    def _lost(self, texts: list[str]) -> frozenset[int]:
+        """Return the positions of points that these condensed texts do not state."""
+        points = self.inputs.gathered.points
+        used = [i for i, point in enumerate(points) if point.used]
+        parts = parts_of("\n\n".join(texts), self.inputs.context_name)
+        return frozenset(used[place] for place in lost_in([claim_of(points[i], lambda _: "") for i in used], parts))
 
     async def _part(self, blocks: list[str], groups: int) -> str:
         messages = part_messages(

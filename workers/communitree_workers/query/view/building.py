@@ -22,12 +22,12 @@ from communitree_shared.contract.tables import (
 )
 from communitree_shared.languages import is_chinese
 from communitree_shared.tokens import DEFAULT_ENCODING
+from communitree_workers.citing.grammar import grammar_of
 from communitree_workers.query.view.blocks import bits, build_blocks
 from communitree_workers.query.view.cells import NEUTRAL_RANK, default_tokens, rank_cell, weight_cell
 from communitree_workers.query.view.corpus_view import CorpusView, IntArray, gather
 from communitree_workers.query.view.lexicon import Lexicon
 from communitree_workers.query.view.overview import build_overview
-from communitree_workers.query.wording.references import without_references
 from communitree_workers.tables.columns import flatten, positions, unique_pairs
 from communitree_workers.tables.io import Tables, conform, empty
 from communitree_workers.text.words import chinese_cut, language, terms
@@ -256,7 +256,7 @@ def searched_text(title: str, report: dict[str, Any]) -> str:
     if not any(finding.get("explanation") for finding in findings):
         parts.append(report.get("full_content") or "")  # an imported one may have its text there alone
     # What was found to be none of the evidence stands there as `[Unverified: …]`, and names as little.
-    return without_references("\n".join(parts).replace("[Unverified:", "[Data:"))
+    return grammar_of(None).without("\n".join(parts).replace("[Unverified:", "[Data:"))
 
 
 def _overview(
