@@ -26,6 +26,7 @@ def told(text: str) -> list[tuple[list[str], tuple[int, ...]]]:
         ("| a | 1 |\n|---|---|\n| b | 2 |\n\n[Data: Reports (7)]", [(["| a | 1 |"], (7,)), (["| b | 2 |"], (7,))]),
         ("船开了[1]。磨坊关了[2]。", [(["船开了"], (1,)), (["磨坊关了"], (2,))]),
         ("Ships\nsail [Data: Reports (1,\n2)].", [(["Ships\nsail"], (1, 2))]),
+        ("Ships sail [1]. Mills grind.", [(["Ships sail"], (1,)), (["Mills grind."], ())]),
         ("", []),
     ],
 )

@@ -105,19 +105,20 @@ def _heading(text: str, unit: tuple[int, int]) -> bool:
 
 
 def _spread(rows: list[list[Passage]]) -> list[Passage]:
-    """Give rows without a citation the next one's, else the last one's before."""
-    ids: tuple[int, ...] = ()
-    for row in reversed(rows):
-        row[:] = [p if p.ids else replace(p, ids=ids) for p in row]
-        ids = row[0].ids if row else ids
-    flat = [p for row in rows for p in row]
+    """Give rows without a citation the next one's, else the last one's before; the end of a row stays without."""
+    own = [next((p.ids for p in row if p.ids), ()) for row in rows]
+    following: tuple[int, ...] = ()
+    for n in range(len(rows) - 1, -1, -1):
+        following = own[n] or following
+        own[n] = own[n] or following
     last: tuple[int, ...] = ()
-    for i, passage in enumerate(flat):
-        last = passage.ids or last
-        if not passage.ids:
-            flat[i] = replace(passage, ids=last)
-    told = [p for p in flat if p.sentences]
-    return told or flat[:1]
+    out: list[Passage] = []
+    for row, ids in zip(rows, own, strict=True):
+        last = ids or last
+        cited = any(p.ids for p in row)
+        out += row if cited else [replace(p, ids=last) for p in row]
+    told = [p for p in out if p.sentences]
+    return told or out[:1]
 
 
 def _unit(text: str, start: int, end: int, all_cited: Sequence[Cited], heading: str, block: int) -> list[Passage]:

@@ -14,11 +14,12 @@ from communitree_shared.contract.options import AnswerOptions, SelectionOptions
 from communitree_shared.contract.results import Answer, Coverage, Point, QuerySettings, ReportsAccount
 from communitree_shared.errors import UsageError
 from communitree_shared.settings import EXTRACTIVE
+from communitree_workers.citing.grades import Evidence
 from communitree_workers.citing.grammar import grammar_of
 from communitree_workers.citing.writing import reference
 from communitree_workers.query.answer.account import Header, Reduced, build_answer, needs_reduce
 from communitree_workers.query.answer.checking import Checker, check
-from communitree_workers.query.answer.citations import Behind, Resolver, nearest_finding
+from communitree_workers.query.answer.citations import Behind, Resolver, cite, nearest_finding
 from communitree_workers.query.map.outcome import BatchOutcome, MapPoint, MapResult
 from communitree_workers.query.points.gathering import gather_points
 from communitree_workers.query.reduce.rounds import plan_reduce
@@ -182,7 +183,7 @@ def test_what_a_stream_shows_lags_behind_by_an_open_bracket_at_most() -> None:
     assert [checker.feed(piece) for piece in pieces] == [
         "So", " it ", "", "[Data: Reports (2, 99 unverified)] is", " [x", "\n\ny ",
     ]  # fmt: skip
-    assert checker.close().text == "So it [Data: Reports (2, 99 unverified)] is [x\ny ["
+    assert checker.close().text == "So it [Data: Reports (2, 99 unverified)] is [x\n\ny ["
 
 
 class Narrowing:
@@ -466,3 +467,61 @@ def test_the_sums_close_whatever_happens(outcomes: list[BatchOutcome], text: str
     assert Answer.model_validate_json(answer.model_dump_json()) == answer
     for outcome in outcomes:
         assert BatchOutcome.from_json(outcome.to_json()) == outcome
+
+
+# -- states and grades ----------------------------------------------------------------------------------------------
+
+
+def test_points_have_states_and_citations_grades() -> None:
+    made = [
+        good(("Alder Trust financed the Maren bridge in 1990.", 80, [3]),
+             ("Alder Trust financed the Lorne canal in 1991.", 70, [3]), ("Ships reached Ystad in 1850.", 60, [4])),
+    ]  # fmt: skip
+    text = "In 1990 Alder Trust financed the Maren bridge [3]. The mills of Pell closed in 1999 (Report 4). "
+    text += "Also [Data: Reports (x)]."
+    answer = build(made, text)
+    assert [p.state for p in answer.points] == ["stated", "not stated", "not stated"]
+    assert [p.in_answer for p in answer.points] == [True, False, False]
+    graded = [(c.report, c.grade, c.verified) for c in answer.citations]
+    assert graded == [(3, "supported", True), (4, "unsupported", False)]
+    assert [p.text for p in answer.citations[1].passages] == ["The mills of Pell closed in 1999"]
+    account = answer.account
+    assert (account.citations.supported, account.citations.unsupported, account.citations.unread) == (1, 1, 1)
+    assert (account.points.in_answer, account.points.not_stated) == (1, 2)
+    assert "[Data: Reports (x)] (not understood)." in answer.answer
+    assert any("do not say" in w or "does not say" in w for w in account.warnings)
+
+
+def test_what_an_earlier_round_left_out_is_condensed_away() -> None:
+    made = [good(("Ships reached Ystad in 1850.", 80, [3]), ("Bridges fell in 1907.", 70, [4]))]
+    text = "Ships reached Ystad in 1850 [Data: Reports (3)]."
+    answer = build(made, text, reduced=Reduced(text=text, condensed=frozenset([1])))
+    assert answer.points[1].why_not == "condensed away in an earlier round of the reduce"
+    assert (answer.points[1].used, answer.account.points.condensed) == (True, 1)
+
+
+def test_the_text_of_what_is_cited_decides() -> None:
+    points = [used("Alder Trust financed the bridge in 1990.", 3)]
+    checked = check("Alder Trust financed the bridge in 1990 [Data: Reports (3)].", points, "en")
+
+    def grade(text: str) -> str:
+        resolver = Resolver(VIEW, None, lambda kind, id: Evidence("", (text,)))
+        return cite(checked, resolver, "reports", points)[0].grade
+
+    assert grade("In 1990 Alder Trust financed the bridge.") == "supported"
+    assert grade("In 1991 Alder Trust financed the bridge.") == "unsupported"
+
+
+def test_a_point_whose_only_ids_were_in_no_prompt_is_not_used() -> None:
+    points = [MapPoint("So it is.", 50, [], [99]), MapPoint("And so.", 40, [3], [98])]
+    outcome = BatchOutcome("answered", [3], MapResult(points))
+    gathered = gather_points([outcome])
+    assert (gathered.order, gathered.dropped) == ([1], 1)
+    assert gathered.points[0].why_not == "it names only reports that were not in its prompt"
+
+
+def test_years_in_brackets_stay_and_numbers_in_code_too() -> None:
+    text = "In [2019] it ran `x[3]` and y[2] = 1 [2]."
+    checked = check(text, [used("so", 2)], "en")
+    assert checked.text == "In [2019] it ran `x[3]` and y[2] = 1 [Data: Reports (2)]."
+    assert (checked.cited, checked.unverified, checked.unread) == ([2], [], 0)
