@@ -194,6 +194,7 @@ def _result(
         changes=[*extraction.changes, *gone],
         notes=notes_of(request, extraction, tree),
         warnings=warnings,
+        left_out=extraction.left_out,
     )
 
 
