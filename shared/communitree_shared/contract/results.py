@@ -424,13 +424,27 @@ class Failures(_Result):
         return sorted(groups, key=lambda group: (-group.count, group.cause, group.message))
 
 
+class LeftOutGroup(_Result):
+    """What an index did not use, or not as it stands, for one reason: how much, and the first examples.
+
+    `reason`: a word of the readers (`duplicate`, `bad_row`, `empty`, `no_text`, `unreadable`, `limit`, …). `kept`: how
+    many of them gave a document all the same.
+    """
+
+    reason: str
+    count: int
+    kept: int = 0
+    examples: list[str] = []
+
+
 class IndexResult(_Result):
     """The result of a corpus job. `changes`: settings that differ from the version before, and what that made anew;
     documents of that version that are gone, as an index replaces the whole set.
 
     `notes`: what a rule left out (hidden files), and what was done to a graph's tables as a matter of course;
-    `warnings`: what is damaged, lost, missing or was not read. `failures`: units that failed, by stage and cause.
-    `error`: why the job failed, as code, message and hint.
+    `warnings`: what is damaged, lost, missing or was not read. `left_out`: what the readers did not use, by reason, all
+    of it counted; duplicates last. `failures`: units that failed, by stage and cause. `error`: why the job failed, as
+    code, message and hint.
     """
 
     job_id: str
@@ -447,6 +461,7 @@ class IndexResult(_Result):
     notes: list[str] = []
     warnings: list[str] = []
     failures: list[Failures] = []
+    left_out: list[LeftOutGroup] = []
     error: dict[str, Any] | None = None
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from communitree_shared.contract.messages import LeftOut
 from communitree_workers.corpus import losses
+from communitree_workers.corpus.reading.documents import Problem
 
 
 def test_each_count_has_its_sentence() -> None:
@@ -12,12 +13,27 @@ def test_each_count_has_its_sentence() -> None:
     assert losses.of_merge({}) == []
 
 
-def test_many_notes_about_files_are_counted() -> None:
-    notes = [f"file {n}" for n in range(1030)]
-    told = losses.of_files(notes)
-    assert told[:2] == ["file 0", "file 1"]
-    assert told[-1] == "and 1,010 more about files"
-    assert losses.of_files(notes[:3]) == notes[:3]
+def test_duplicates_do_not_crowd_out_what_is_broken() -> None:
+    problems = [Problem("orders.jsonl", "duplicate", f"orders.jsonl#{n} is the same text") for n in range(40)]
+    problems += [
+        Problem("orders.jsonl", "bad_row", "no JSON", row=41),
+        Problem("orders.jsonl", "empty", "column text holds no text", row=42),
+        Problem("z-locked.pdf", "unreadable", "the file is protected by a password"),
+        Problem("a.txt", "bad_bytes", "bytes were replaced", kept=True),
+    ]
+    groups = losses.grouped(problems)
+    assert [(g.reason, g.count, g.kept, len(g.examples)) for g in groups] == [
+        ("bad_row", 1, 0, 1), ("empty", 1, 0, 1), ("unreadable", 1, 0, 1), ("bad_bytes", 1, 1, 1),
+        ("duplicate", 40, 0, 20)
+    ]  # fmt: skip
+    assert losses.of_files(groups) == [
+        "orders.jsonl, row 41: no JSON",
+        "orders.jsonl, row 42: column text holds no text",
+        "z-locked.pdf: the file is protected by a password",
+        "a.txt: bytes were replaced",
+        "40 × duplicate: orders.jsonl: orders.jsonl#0 is the same text; orders.jsonl: orders.jsonl#1 is the same text; "
+        "orders.jsonl: orders.jsonl#2 is the same text; and 37 more",
+    ]
 
 
 def test_files_that_never_came_are_warnings_those_left_out_by_rule_notes() -> None:

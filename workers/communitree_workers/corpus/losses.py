@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from communitree_shared.contract.messages import LeftOut
+from communitree_shared.contract.results import LeftOutGroup
+from communitree_workers.corpus.reading.documents import Problem
 
 _SHOWN = 20
+#: Of each reason: in the result, and in the line of a warning.
+_EXAMPLES, _IN_LINE = 20, 3
 
 #: Count in the merge's statistics → what it means, for one and for several.
 _SENTENCES: dict[str, tuple[str, str]] = {
@@ -47,10 +51,40 @@ def of_merge(stats: Mapping[str, Any]) -> list[str]:
     return [_sentence(name, int(stats[name])) for name in _SENTENCES if stats.get(name)]
 
 
-def of_files(notes: Sequence[str]) -> list[str]:
-    """Return the lines about files, the first few of many in full."""
-    more = len(notes) - _SHOWN
-    return [*notes[:_SHOWN], *([f"and {more:,} more about files"] if more > 0 else [])]
+def grouped(problems: Iterable[Problem]) -> list[LeftOutGroup]:
+    """Return what the readers met by reason, the first of each as examples: what is lost first, duplicates last."""
+    by_reason: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_reason.setdefault(problem.reason, []).append(problem)
+    groups = [
+        LeftOutGroup(
+            reason=reason,
+            count=len(members),
+            kept=sum(p.kept for p in members),
+            examples=[example(p) for p in members[:_EXAMPLES]],
+        )
+        for reason, members in by_reason.items()
+    ]
+    return sorted(groups, key=lambda g: (g.reason == "duplicate", g.kept == g.count, g.reason))
+
+
+def example(problem: Problem) -> str:
+    """Return a problem as a line: where it is and what it is."""
+    place = f", row {problem.row}" if problem.row is not None else ""
+    return f"{problem.source}{place}: {problem.message}"
+
+
+def of_files(groups: Iterable[LeftOutGroup]) -> list[str]:
+    """Return a line for each reason: how many there are of it, and the first in full."""
+    return [_group(group) for group in groups]
+
+
+def _group(group: LeftOutGroup) -> str:
+    if group.count == 1:
+        return group.examples[0]
+    shown = group.examples[:_IN_LINE]
+    more = f"; and {group.count - len(shown):,} more" if group.count > len(shown) else ""
+    return f"{group.count:,} × {group.reason.replace('_', ' ')}: {'; '.join(shown)}{more}"
 
 
 def of_left_out(left_out: Sequence[LeftOut], *, by_rule: bool = False) -> list[str]:

@@ -222,6 +222,7 @@ def _result(
         notes=notes_of(request, extraction, tree),
         warnings=warnings,
         failures=failures,
+        left_out=extraction.left_out,
     )
 
 

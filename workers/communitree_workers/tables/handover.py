@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 from pydantic import BaseModel, ConfigDict
 
 from communitree_shared.contract.messages import CorpusRequest
-from communitree_shared.contract.results import IndexCoverage, Usage
+from communitree_shared.contract.results import IndexCoverage, LeftOutGroup, Usage
 from communitree_shared.objects.keys import Keys
 
 
@@ -54,7 +54,8 @@ class Extraction(_Handover):
     Attributes:
         units: ids of the extraction's units, in the order of the text units; none for a graph that was brought.
         language: of the text.
-        notes: on files that were read oddly, or on what was done to a graph's tables.
+        notes: on encodings of files, or on what was done to a graph's tables.
+        left_out: what the readers did not use, by reason.
         model: who extracts: a model's name, or EXTRACTIVE.
         models: model by stage of the whole job.
         changes: settings that differ from the published version's, a line each.
@@ -71,6 +72,7 @@ class Extraction(_Handover):
     units: list[str] = []
     language: str
     notes: list[str] = []
+    left_out: list[LeftOutGroup] = []
     model: str
     models: dict[str, str] = {}
     changes: list[str] = []

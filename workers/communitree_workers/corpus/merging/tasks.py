@@ -58,7 +58,7 @@ def merge_shards(context: UnitContext) -> Outcome:
     by_model = found.model != EXTRACTIVE and not options.plan_only
     tables, stats = merge_compact(tables, shards(), options.extract, keep_long=by_model)
     context.write(request.corpus, request.version, tables, made_by="long" if by_model else "merge")
-    about_files = [*losses.of_left_out(request.left_out), *losses.of_files(found.notes)]
+    about_files = [*losses.of_left_out(request.left_out), *losses.of_files(found.left_out), *found.notes]
     merged = {"failed": failed, "merge": stats, "warnings": [*about_files, *losses.of_merge(stats)]}
     found.model_copy(update=merged).save(services.store, context.keys, request)
     if by_model:

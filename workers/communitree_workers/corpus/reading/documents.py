@@ -43,7 +43,8 @@ class Problem:
     """Something that could not be read as it stands.
 
     Reasons: `empty`, `binary`, `duplicate`, `unreadable`, `bad_bytes`, `bad_row`, `no_text_column`, `no_text`,
-    `missing_library`. `offset` counts bytes, `row` counts from 1. `kept` says that a document came out all the same.
+    `missing_library`, `limit` (of time, memory, or what it unpacks to). `offset` counts bytes, `row` counts from 1.
+    `kept` says that a document came out all the same.
     """
 
     source: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _HIDDEN = frozenset({"script", "style", "noscript", "template", "head", "svg", "math", "nav", "iframe", "object"})
 _BLOCKS = frozenset(
@@ -18,20 +19,14 @@ _INDENT = "    "
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
-class _Visible(HTMLParser):
+class _Visible:
+    """What is to be seen of a tree, gathered as its elements open and close."""
+
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
-        self.hidden: list[str] = []
         self.pre = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _HIDDEN:
-            self.hidden.append(tag)
-        elif tag == "body":  # a page that never closes its head
-            self.hidden.clear()
-        if self.hidden:
-            return
+    def opens(self, tag: str) -> None:
         if tag == "pre":
             self.pre += 1
         if tag == "br":
@@ -39,24 +34,23 @@ class _Visible(HTMLParser):
         elif tag in ("td", "th"):
             self.parts.append(" ")
         elif tag in _BLOCKS:
-            self.parts.append("\n" if tag in _LINES else "\n\n")
+            self._apart(tag)
             if tag == "li":
                 self.parts.append("- ")
 
-    def handle_endtag(self, tag: str) -> None:
-        if self.hidden:
-            if tag in self.hidden:
-                while self.hidden.pop() != tag:
-                    pass
-            return
-        if tag == "pre" and self.pre:
+    def closes(self, tag: str) -> None:
+        if tag == "pre":
             self.pre -= 1
         if tag in _BLOCKS and tag not in ("td", "th"):
-            self.parts.append("\n" if tag in _LINES else "\n\n")
+            self._apart(tag)
 
-    def handle_data(self, data: str) -> None:
-        if self.hidden:
-            return
+    def _apart(self, tag: str) -> None:
+        if tag not in _LINES:
+            self.parts.append("\n\n")
+        elif not self.parts or not self.parts[-1].endswith("\n"):
+            self.parts.append("\n")
+
+    def text(self, data: str) -> None:
         if self.pre:
             data = data.replace("\n", "\n" + _INDENT)
             if not self.parts or self.parts[-1].endswith("\n"):
@@ -65,14 +59,38 @@ class _Visible(HTMLParser):
             data = _SPACE.sub(" ", data)
             if not self.parts or self.parts[-1].endswith("\n"):
                 data = data.lstrip(" ")
-        self.parts.append(data)
+        if data:
+            self.parts.append(data)
 
 
 def html_to_text(html: str) -> str:
-    """Return the visible text of a page; broken markup gives what browsers would show, roughly."""
-    parser = _Visible()
-    parser.feed(html)
-    parser.close()
-    text = "".join(parser.parts)
+    """Return the visible text of a page; broken markup is repaired by the rules that browsers follow."""
+    visible = _Visible()
+    _walk(LexborHTMLParser(html).root, visible)
+    text = "".join(visible.parts)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
     return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def _walk(root: LexborNode | None, visible: _Visible) -> None:
+    """Go through a tree without recursion: hostile pages nest as deep as they are long."""
+    node, open_tags = root, list[tuple[LexborNode, str]]()
+    while node is not None:
+        tag = node.tag or ""
+        below = None
+        if tag == "-text":
+            visible.text(node.text_content or "")
+        elif tag not in _HIDDEN:
+            visible.opens(tag)
+            below = node.child
+            if below is not None:
+                open_tags.append((node, tag))
+                node = below
+                continue
+            visible.closes(tag)
+        following = node.next if node is not root else None
+        while following is None and open_tags:
+            above, tag = open_tags.pop()
+            visible.closes(tag)
+            following = above.next if open_tags else None
+        node = following

@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import orjson
-import pyarrow.parquet as pq
 
 from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.reading.documents import Document, Problem, Source, as_text, document
@@ -67,6 +66,8 @@ def read_json(source: Source, options: ReadOptions) -> Iterator[Document | Probl
 
 def read_parquet(source: Source, options: ReadOptions) -> Iterator[Document | Problem]:
     """Yield a document for each row, a few hundred rows in memory at a time."""
+    import pyarrow.parquet as pq  # as long to import as a thousand small files take to read
+
     with source.open() as stream:
         file = pq.ParquetFile(stream)
         names = file.schema_arrow.names

@@ -11,17 +11,19 @@ import pyarrow as pa
 from communitree_shared.contract import corpus_settings
 from communitree_shared.contract.messages import CorpusRequest, Unit
 from communitree_shared.contract.options import IndexOptions
-from communitree_shared.contract.results import Usage
+from communitree_shared.contract.results import LeftOutGroup, Usage
 from communitree_shared.contract.tables import DOCUMENTS, TEXT_UNITS
 from communitree_shared.errors import BadInput
 from communitree_shared.ledger import Stage, Step
 from communitree_shared.settings import EXTRACTIVE, MODEL_STAGES
+from communitree_workers.corpus import losses
 from communitree_workers.corpus.disk.large_text import LargeText
 from communitree_workers.corpus.extraction import spacy_pipeline
 from communitree_workers.corpus.extraction.estimate import extraction_usage
 from communitree_workers.corpus.extraction.units import TextUnits, extraction_units
 from communitree_workers.corpus.graph_import.tasks import import_graph
 from communitree_workers.corpus.reading.formats import read_documents
+from communitree_workers.corpus.reading.isolated import IsolatedReader
 from communitree_workers.corpus.reading.uploads import odd_encodings, sources
 from communitree_workers.corpus.text_units.tables import ingest_into
 from communitree_workers.runtime.context import Outcome, UnitContext
@@ -44,7 +46,7 @@ def ingest(context: UnitContext) -> Outcome:
     if options.graph:
         return import_graph(context, request, options, models, changes)
     pipeline = spacy_pipeline.identity(options.extract) if options.extract.extractor == "spacy" else ""
-    read, counts, notes = _read(context, request, options)
+    read, counts, notes, left_out = _read(context, request, options)
     asked = models["extract"]
     if options.plan_only:
         models["extract"] = EXTRACTIVE  # what shows how large the graph may be, and costs nothing
@@ -53,7 +55,7 @@ def ingest(context: UnitContext) -> Outcome:
     done = services.store.present(keys.units(request.corpus, "extract"), (u.id for u in units))
     missing = [u for u in units if u.id not in done]
     made = {
-        "units": [u.id for u in units], "language": read.language, "notes": notes, "model": asked,
+        "units": [u.id for u in units], "language": read.language, "notes": notes, "left_out": left_out, "model": asked,
         "reused": len(units) - len(missing), "models": models, "changes": changes,
     }  # fmt: skip
     if asked != writer:
@@ -61,7 +63,8 @@ def ingest(context: UnitContext) -> Outcome:
     Extraction(**made).save(services.store, keys, request)
     stage = Stage("extract", "communitree.corpus.extract.v1", MERGE, window=services.settings.window)
     context.open(stage, context.messages(stage, missing, local=writer == EXTRACTIVE))
-    return Outcome(data={"notes": notes[:100], **counts}, event={**counts, "notes": "; ".join(notes[:5])})
+    told = [*losses.of_files(left_out), *notes]
+    return Outcome(data={"notes": told[:100], **counts}, event={**counts, "notes": "; ".join(told[:5])})
 
 
 def _published(context: UnitContext, corpus: str) -> dict[str, Any] | None:
@@ -74,21 +77,24 @@ def _published(context: UnitContext, corpus: str) -> dict[str, Any] | None:
 
 def _read(
     context: UnitContext, request: CorpusRequest, options: IndexOptions
-) -> tuple[TextUnits, dict[str, int], list[str]]:
-    """Read a request's files, write `documents` and `text_units`; return the latter, counts and notes.
+) -> tuple[TextUnits, dict[str, int], list[str], list[LeftOutGroup]]:
+    """Read a request's files, write `documents` and `text_units`; return the latter, counts, notes, and
+    what was left out.
 
     Raises:
         BadInput: there is no text in any.
     """
     sink = _Written(context, request)
     with sink.files[DOCUMENTS], sink.files[TEXT_UNITS]:
-        report = ingest_into(sink, read_documents(sources(context, request), options.read), options.read)
-        notes = [f"{p.source}: {p.message}" for p in report.problems]
-        notes += odd_encodings(report.encodings)
+        with IsolatedReader() as reader:
+            items = read_documents(sources(context, request), options.read, reader)
+            report = ingest_into(sink, items, options.read)
+        left_out = losses.grouped(report.problems)
+        notes = odd_encodings(report.encodings)
         if not sink.ids:
             raise BadInput(
                 f"None of the {request.count:,} files of {request.corpus!r} holds text that can be read.",
-                hint="; ".join(notes[:3]),
+                hint="; ".join(losses.of_files(left_out)[:3]),
             )
         sizes = {}
         for name, table in sink.files.items():
@@ -104,7 +110,7 @@ def _read(
         language=sink.samples.language(),
         bytes=sizes[TEXT_UNITS],
     )
-    return units, {"documents": report.documents, "text_units": len(sink.ids)}, notes
+    return units, {"documents": report.documents, "text_units": len(sink.ids)}, notes, left_out
 
 
 class _Written:
