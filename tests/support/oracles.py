@@ -10,8 +10,10 @@ def sums_close(account: dict[str, Any]) -> None:
     assert batches["answered"] + batches["failed"] == batches["total"]
     assert batches["empty"] <= batches["answered"]
     assert points["used"] + points["dropped"] + points["zero"] + points["duplicate"] == points["produced"]
-    assert points["in_answer"] <= points["used"]
+    assert points["in_answer"] + points["named"] + points["not_stated"] + points["unknown"] in (0, points["used"])
+    assert points["condensed"] <= points["not_stated"]
     assert citations["verified"] + citations["unverified"] == citations["total"]
+    assert sum(citations[grade] for grade in ("supported", "related", "unsupported", "unknown")) == citations["total"]
     reports = account["reports"]
     assert reports["cited"] + len(reports["silent"]) + len(reports["unread"]) == reports["selected"]
 

@@ -27,6 +27,7 @@ def told(text: str) -> list[tuple[list[str], tuple[int, ...]]]:
         ("船开了[1]。磨坊关了[2]。", [(["船开了"], (1,)), (["磨坊关了"], (2,))]),
         ("Ships\nsail [Data: Reports (1,\n2)].", [(["Ships\nsail"], (1, 2))]),
         ("Ships sail [1]. Mills grind.", [(["Ships sail"], (1,)), (["Mills grind."], ())]),
+        ("(97) Ships sail [1].", [(["Ships sail"], (1,))]),
         ("", []),
     ],
 )

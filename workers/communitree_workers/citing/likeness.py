@@ -91,6 +91,8 @@ def states(statement: Traits, passage: Traits, rarity: Rarity, around: Traits | 
     if missing and around is not None and not passage.numbers:
         shared = {n.key for n in around.numbers}
         missing = [n for n in missing if n.key not in shared]
+    if not missing and passage.quotes(statement):
+        return Stated.YES
     if statement.chinese != passage.chinese:
         return Stated.NO if missing else _foreign(statement, passage, rarity)
     if missing:

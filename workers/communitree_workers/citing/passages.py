@@ -18,6 +18,8 @@ _ROW = re.compile(r"[ \t]*(?:[-*•+·|>]|\d{1,3}[.)、]|（?[一二三四五六
 _RULE = re.compile(r"[\s|:\-–—*_]*")
 _HEADING = re.compile(r"[ \t]*(?:#{1,6}[ \t].*|\*\*[^*\n]+\*\*[:：]?[ \t]*)")
 _ENDED = re.compile(r"[.!?。！？:：;；][\"'”’」）)\]*_]*\s*\Z")
+#: The importance that stands before a point in a prompt; models copy it.
+_IMPORTANCE = re.compile(r"\A\s*\(\d{1,3}\)\s+")
 #: So much text before a passage says what "it" and "the bank" are.
 _AROUND = 300
 
@@ -154,6 +156,7 @@ def _words(text: str) -> bool:
 
 
 def _passage(piece: str, ids: tuple[int, ...], before: str, heading: str) -> Passage:
+    piece = _IMPORTANCE.sub("", piece, count=1)
     sentences = tuple(piece[a:b] for a, b in sentence_spans(piece) if _words(piece[a:b]))
     return Passage(sentences, ids, f"{heading}\n{before}".strip())
 

@@ -30,7 +30,10 @@ _TOKEN = re.compile(
     rf"|(?P<cjk>[{CJK}]+)"
     rf"|(?P<word>[^\W_{CJK}]+(?:[_'’&-][^\W_{CJK}]+)*_*|_+\w+)"
 )
+_ALONE = re.compile(r"[^\W_]+")
 _BEGINS = re.compile(r"(?:^|[.!?:;。！？：；\n|•>\"“(（*#-]\s?|\d[.)]\s|\*\*)\s*\Z")
+#: A text of so many characters is no accident.
+_QUOTED = 16
 #: Words that join the words of a name.
 _JOINING = frozenset(("of", "the", "de", "la", "le", "von", "van", "der", "den", "del", "di", "da", "du"))
 #: Sentences begin with these, names do not.
@@ -91,10 +94,12 @@ class Name(NamedTuple):
 class Traits:
     """What a text says, in the forms in which texts are compared.
 
-    `words`: stems, each once, in order; `nouns`: those among them that may be names, all where no spelling tells.
+    `plain`: its words alone, as they stand. `words`: stems, each once, in order; `nouns`: those among them that may be
+    names, all where no spelling tells.
     """
 
     text: str
+    plain: str
     chinese: bool
     numbers: tuple[Quantity, ...]
     names: tuple[Name, ...]
@@ -109,6 +114,11 @@ class Traits:
     def keys(self) -> int:
         """How many numbers and certain names there are."""
         return len({n.key for n in self.numbers}) + len({n.words for n in self.names if n.sure})
+
+    def quotes(self, other: Traits) -> bool:
+        """Say whether another text of some length stands in this one word for word."""
+        said = other.plain.strip() if other.chinese else other.plain
+        return len(said) >= _QUOTED and said in self.plain
 
     def has(self, word: str) -> bool:
         """Say whether a word (of `words`, or of a name) stands in the text; a Chinese one may stand inside another."""
@@ -169,6 +179,7 @@ def traits(text: str) -> Traits:
     sides |= {side for word, all_ in _SIDES.items() if ord(word[0]) > 255 and word in text for side in all_}
     return Traits(
         lowered,
+        f" {' '.join(_ALONE.findall(lowered))} ",
         language(text) == "zh",
         numbers,
         tuple(sorted(names)),
