@@ -15,7 +15,7 @@ _ELEMENTS = (
     "|kbd|label|li|link|main|mark|meta|nav|ol|p|picture|pre|q|s|samp|script|section|small|span|strike|strong|style|sub"
     "|summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|var|video|wbr"
 )
-_TAG = re.compile(rf"</?(?i:{_ELEMENTS})(?:[ \t/][^<>\n]{{0,200}})?>" r"|<!--.*?-->|&(?:[a-z]{2, 8}|#\d{1, 6});", re.S)
+_TAG = re.compile(rf"</?(?i:{_ELEMENTS})(?:[ \t/][^<>\n]{{0,200}})?>" + r"|<!--.*?-->|&(?:[a-z]{2,8}|#\d{1,6});", re.S)
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)[ ][^\n]*$", re.M)
 _GRAMMAR = re.compile(r"^[ \t]*(?:[\w-]+[ \t]*)?(?:::=|\|[ \t])[^\n]*$", re.M)
 _INDENTED = re.compile(r"(?:\A|(?<=\n\n))(?:(?: {3,}|\t)[^\n]*\n(?:[ \t]*\n)?)+")
