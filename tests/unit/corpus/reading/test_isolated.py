@@ -82,7 +82,7 @@ def test_a_table_that_unpacks_to_much_more_than_it_is_stops_at_a_limit():
     assert isinstance(bad, Problem)
     assert bad.reason == "limit"
     assert "unpacks to more than" in bad.message
-    assert f"the {len(kept)} documents before that are kept" in bad.message
+    assert f"the {len(kept):,} documents before that are kept" in bad.message
     assert isinstance(good, Document)
 
 
