@@ -20,6 +20,11 @@ def sentences(text):
         ("He said “Light will win.” Then he left.", ["He said “Light will win.”", "Then he left."]),
         ("A line\nthat wraps. Next.", ["A line\nthat wraps.", "Next."]),
         ("Heading\n\nText here.", ["Heading", "Text here."]),
+        (
+            "# Guide\n## Lessons\nIt deletes at night.\n## Root",
+            ["# Guide", "## Lessons", "It deletes at night.", "## Root"],
+        ),
+        ("# 指南\n它在夜里删除。\n## 原因\n缓存是冷的。", ["# 指南", "它在夜里删除。", "## 原因", "缓存是冷的。"]),
         ("- one item\n- another item", ["- one item", "- another item"]),
         ("他笑道：“走罢。”于是去了。后来呢？", ["他笑道：“走罢。”", "于是去了。", "后来呢？"]),
         ("第一回　　却说雨村。　　又说", ["第一回", "却说雨村。", "又说"]),

@@ -38,7 +38,7 @@ def test_lines_of_html_code_are_told_from_text():
 def test_headings_lose_their_rulers_and_stand_alone():
     text = "Class definitions\n*****************\n\nA class."
     assert prose(text).startswith("Class definitions\n\n")
-    assert words("## Heading\ntext") == ["Heading", "text"]
+    assert prose("## Heading\ntext") == "## Heading\ntext"  # the marks tell that the line is a sentence
     assert words("Title\n~~~~~\n\ntext\n\nOther\n~~~~~\nmore") == ["Title", "text", "Other", "more"]
 
 
@@ -87,3 +87,11 @@ def test_no_text_takes_for_ever(piece):
     assert len(prose(text)) == len(text)
     sentence_spans(text)
     html_to_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It never deletes <branch>.", "Write to <Owner@example.com> or Vec<String>.", "它从不删除 <分支> 和 <branch>。"],
+)
+def test_a_word_in_angle_brackets_that_is_no_element_is_text(text):
+    assert prose(text) == text

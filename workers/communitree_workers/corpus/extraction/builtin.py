@@ -19,7 +19,7 @@ from communitree_workers.text.sentences import sentence_spans
 from communitree_workers.text.words import CJK_RUN
 
 #: Part of a shard's identity: a new version extracts again.
-VERSION = "builtin-3"
+VERSION = "builtin-4"
 #: Gives the candidates of each span of a text, in order.
 Reader = Callable[[str, Sequence[tuple[int, int]]], Iterable[list[Candidate]]]
 

@@ -8,11 +8,18 @@ _LINK_TARGET = re.compile(r"(?<=\])\((?:[^()\s]|\([^()\s]*\))+(?:[ \t]+\"[^\"\n]
 _URL = re.compile(r"(?:https?|ftp)://[^\s<>\"'）。，]+|www\.[^\s<>\"'）。，]+")
 _FENCE = re.compile(r"^([ \t]*)(```+|~~~(?!~))[^\n]*\n.*?(?:^[ \t]*\2[^\n]*$|\Z)", re.M | re.S)
 _RULER = re.compile(r"^[ \t]*([-=*~^\"'#+_.])\1{2,}[ \t]*$|^[ \t]*[|+:=-][ \t|+:=-]{2,}$", re.M)
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<!--.*?-->|&(?:[a-z]{2,8}|#\d{1,6});", re.S)
+#: Elements of HTML: any other word in angle brackets (`<branch>`, `Vec<String>`, an address) is text.
+_ELEMENTS = (
+    "a|abbr|address|article|aside|audio|b|big|blockquote|body|br|button|canvas|caption|center|cite|code|col|colgroup|dd"
+    "|del|details|dfn|div|dl|dt|em|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins"
+    "|kbd|label|li|link|main|mark|meta|nav|ol|p|picture|pre|q|s|samp|script|section|small|span|strike|strong|style|sub"
+    "|summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|var|video|wbr"
+)
+_TAG = re.compile(rf"</?(?i:{_ELEMENTS})(?:[ \t/][^<>\n]{{0,200}})?>" + r"|<!--.*?-->|&(?:[a-z]{2,8}|#\d{1,6});", re.S)
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)[ ][^\n]*$", re.M)
 _GRAMMAR = re.compile(r"^[ \t]*(?:[\w-]+[ \t]*)?(?:::=|\|[ \t])[^\n]*$", re.M)
 _INDENTED = re.compile(r"(?:\A|(?<=\n\n))(?:(?: {3,}|\t)[^\n]*\n(?:[ \t]*\n)?)+")
-_MARKS = re.compile(r"\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|^[ \t]*#{1,6}[ \t]|\[\d{1,3}\]", re.M)
+_MARKS = re.compile(r"\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|\[\d{1,3}\]", re.M)
 _EMPHASIS = re.compile(r"(?<![\w`])_([^\s_](?:[^_\n]{0,80}[^\s_])?)_(?![\w`(])")
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~)([^\n]*)$", re.M)
 _CODE_LINE = re.compile(
@@ -22,7 +29,10 @@ _CODE_LINE = re.compile(
 
 
 def prose(text: str) -> str:
-    """Return the text with code and markup blanked; same length, so that offsets into it fit the original."""
+    """Return the text with code and markup blanked; same length, so that offsets into it fit the original.
+
+    The marks of a heading stay: they tell `sentence_spans` that its line is a sentence.
+    """
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(_blank, _without_end_of_fence(text))
     if "<" in text:
@@ -39,7 +49,7 @@ def prose(text: str) -> str:
     if "***" in text or "---" in text or "===" in text or "~~~" in text or '"""' in text or "^^^" in text:
         # A ruler ends a heading: a full stop's work is done by an empty line.
         text = _RULER.sub(_ruler, text)
-    if "*" in text or "#" in text or "[" in text:
+    if "*" in text or "[" in text:
         text = _MARKS.sub(_blank, text)
     if "_" in text:
         text = _EMPHASIS.sub(r" \1 ", text)

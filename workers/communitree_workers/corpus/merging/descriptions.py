@@ -19,6 +19,7 @@ _SENTENCES = 3
 _LONGEST = 300
 #: A sentence below this says little.
 _SHORTEST = 25
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+")
 #: Texts that are Python objects at a time, and sentences that are tried for edges at a time.
 _BLOCK, _PROBES = 100_000, 2_000_000
 _SPACE = re.compile(r"[\s|]+")
@@ -142,7 +143,7 @@ def _texts(places: Spans, texts: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
 
 
 def _clean(sentence: str) -> str:
-    text = _CJK_GAP.sub("", _SPACE.sub(" ", sentence)).strip()
+    text = _CJK_GAP.sub("", _SPACE.sub(" ", _HEADING.sub("", sentence))).strip()
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + "…"
 
 

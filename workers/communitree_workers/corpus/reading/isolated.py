@@ -18,8 +18,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-import orjson
-
 from communitree_shared.contract.options import ReadOptions
 from communitree_workers.corpus.reading import formats, wire
 from communitree_workers.corpus.reading.documents import Document, Problem, Source
@@ -27,6 +25,9 @@ from communitree_workers.corpus.reading.documents import Document, Problem, Sour
 _PIECE = 1 << 20
 #: What the process sees of the environment: no keys to stores and models.
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
+
+#: Arrow's other pools reserve room ahead, which the limit of memory would count.
+_ARROW = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
 class _Broken(Exception):
@@ -39,6 +40,8 @@ class IsolatedReader:
     def __init__(self) -> None:
         self._content = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the reader
         self._child: subprocess.Popen[bytes] | None = None
+        #: Bytes of its output that are not yet used.
+        self._come = bytearray()
 
     def __enter__(self) -> Self:
         return self
@@ -102,22 +105,25 @@ class IsolatedReader:
     def _frame(self, child: subprocess.Popen[bytes], budget: _Budget) -> Any:
         (length,) = wire.HEAD.unpack(self._bytes(child, wire.HEAD.size, budget))
         budget.spend(length)
-        return orjson.loads(self._bytes(child, length, budget))
+        return wire.parsed(self._bytes(child, length, budget))
 
     def _bytes(self, child: subprocess.Popen[bytes], length: int, budget: _Budget) -> bytearray:
         assert child.stdout is not None
-        pipe, data = child.stdout.fileno(), bytearray()
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN)
+        pipe, data = child.stdout.fileno(), self._come
+        if len(data) < length:
+            poll = select.poll()
+            poll.register(pipe, select.POLLIN)
         while len(data) < length:
             began = time.monotonic()
             ready = poll.poll(max(0.0, budget.seconds) * 1000)
             budget.wait(time.monotonic() - began)
-            piece = os.read(pipe, min(_PIECE, length - len(data))) if ready else b""
+            piece = os.read(pipe, _PIECE) if ready else b""
             if not piece:
                 raise _Broken(self._ended(child) if ready else budget.overdue())
             data += piece
-        return data
+        taken = data[:length]
+        del data[:length]
+        return taken
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:
@@ -128,7 +134,8 @@ class IsolatedReader:
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 pass_fds=[content],
-                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+                env={n: os.environ[n] for n in _ENVIRONMENT if n in os.environ}
+                | {"ARROW_DEFAULT_MEMORY_POOL": "system"},
             )
         return self._child
 
@@ -144,6 +151,7 @@ class IsolatedReader:
 
     def _end(self) -> None:
         child, self._child = self._child, None
+        self._come.clear()
         if child is None:
             return
         child.kill()

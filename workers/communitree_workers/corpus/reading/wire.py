@@ -5,8 +5,8 @@ JSON, not pickles: what comes back was made while a stranger's file was read.
 
 from __future__ import annotations
 
+import json
 import struct
-from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -38,13 +38,24 @@ def output_for(size: int) -> int:
 
 def frame(value: Any) -> bytes:
     """Return a value as a frame."""
-    data = orjson.dumps(value)
+    try:
+        data = orjson.dumps(value)
+    except TypeError:  # lone surrogates, as in a title from JSON
+        data = json.dumps(value).encode()
     return HEAD.pack(len(data)) + data
+
+
+def parsed(data: bytearray) -> Any:
+    """Return the value of a frame, without its head."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
 
 
 def packed(item: Document | Problem) -> dict[str, Any]:
     """Return what was read as JSON; the text of a document is a string."""
-    return {"document" if isinstance(item, Document) else "problem": asdict(item)}
+    return {"document" if isinstance(item, Document) else "problem": vars(item)}
 
 
 def unpacked(value: dict[str, Any]) -> Document | Problem:
