@@ -99,7 +99,8 @@ def test_files_of_any_kind_spoil_no_corpus(stack: Stack, client: Client, tmp_pat
     bad = bad_files(tmp_path / "files")
     result = client.index(tmp_path / "files", "of any kind")
     assert result.status == "published", (result, stack.logs())
-    said = "\n".join([*result.warnings, *client.gather(tmp_path / "files").warnings()])
+    by_reason = [example for group in result.left_out for example in group.examples]
+    said = "\n".join([*result.warnings, *by_reason, *client.gather(tmp_path / "files").warnings()])
     events = json.dumps(client.job(result.job_id).events, ensure_ascii=False)
     missing = [name for name in bad if name not in said + events]
     assert not missing, (missing, said)

@@ -11,8 +11,8 @@ WORKERS = "communitree_workers"
 #: either read by them (first) or puts them together (last).
 ROOMS: dict[str, tuple[str, ...]] = {
     "corpus": (
-        *("losses", "export", "disk"),
-        *("reading", "extraction", "graph_import", "text_units", "merging"),
+        *("export", "disk", "reading", "losses"),
+        *("extraction", "graph_import", "text_units", "merging"),
         "tasks",
     ),
     "report": ("records", "citations", "evidence", "writing", "table", "tasks"),
