@@ -24,7 +24,7 @@ from communitree_workers.model.client import CallContext, ModelClient
 from communitree_workers.report.records import GENERATED_BY_EXTRACTIVE, Evidence, Report
 from communitree_workers.report.tasks import ask_report
 from support.fake_provider import Behaviour, FakeProvider, running_provider
-from support.fake_provider.habits import HABITS
+from support.fake_provider.habits import HABITS, OF_QUESTIONS
 from support.reports import write_all
 from support.trees import Shape, corpus
 
@@ -169,7 +169,7 @@ STAGES: dict[str, Stage] = {
 async def column(stage: str) -> dict[str, str]:
     """Return what becomes of each habit in a stage."""
     found = {}
-    for habit in HABITS:
+    for habit in (name for name in HABITS if name not in OF_QUESTIONS):
         async with running_provider() as provider:
             bench = Bench(provider)
             try:

@@ -129,3 +129,7 @@ def system_refused(messages: list[dict[str, Any]]) -> bool:
     """Whether a model without a system role refuses these messages."""
     roles = [message.get("role") for message in messages]
     return "system" in roles or any(one == other for one, other in itertools.pairwise(roles))
+
+
+#: Habits of what a question's replies say, and not of how an endpoint answers: told of by the tests of questions.
+OF_QUESTIONS = frozenset(("strings", "chinese"))
